@@ -23,7 +23,8 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, TypeVar
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 
 from irscope._base.results import Numbered
 from irscope._base.words import marked, printable
@@ -163,8 +164,6 @@ def _wrong_call(function: Callable[..., Any], args: Sequence[Any], named: Mappin
 def _wrong_value(function: Callable[..., Any], args: Sequence[Any], named: Mapping[str, Any]) -> ArgumentError | None:
     """The error for the first argument that its annotation excludes; None if there is none, or if that cannot be told."""
     from inspect import Parameter, formatannotation, signature
-    from types import UnionType
-    from typing import Union, get_args, get_origin
 
     known, called = function.__globals__, signature(function)
     for name, value in called.bind(*args, **named).arguments.items():
@@ -187,8 +186,6 @@ def _fits(value: Any, word: str, known: Mapping[str, Any]) -> bool:
     import builtins
     import collections.abc
     from operator import index
-    from types import UnionType
-    from typing import Union, get_args, get_origin
 
     name = word.partition("[")[0].rpartition(".")[2]
     if name == "None":

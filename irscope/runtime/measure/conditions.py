@@ -157,10 +157,12 @@ class ArgumentSnapshot:
             writes = alias_db_of(graph).has_writers
             held_by = [*zip(graph.free_inputs, args, strict=True), *graph.bound.items()]
             given += [held for value, held in held_by if writes(value)]
-            places = by_storage(every := dict(enumerate(leaves(args))))
+            every = dict(enumerate(leaves(args)))
+            places = by_storage(every)
             shared = Counter(places.values())
             given += [every[key] for key, place in places.items() if shared[place] > 1]
-        held = [host_array(value) if is_foreign(value) and on_processor(value) else value for value in leaves(given)]
+        found = {id(value): value for value in leaves(given)}.values()
+        held = [host_array(value) if is_foreign(value) and on_processor(value) else value for value in found]
         self.tensors = [_once(value) for value in held if _is_array(value) or str(getattr(value, "layout", "")) == "torch.strided"]
         self.saved: list[tuple[Any, Any]] = []
 

@@ -235,11 +235,16 @@ def _nothing() -> None:
     """A progress step that is not counted."""
 
 
-def _then(history: History, record: PassRecord) -> History:
-    """The history with one more pass, if that changed something; the first pass is always recorded."""
+def _leads_by_name(record: PassRecord) -> None:
+    """What is known of the graph before a pass is known of the one after it, and values have the numbers there that they had."""
     leads(record)
     if record.edits and not record.before.keeps_given_names:
         named_as(record.after, record.before)
+
+
+def _then(history: History, record: PassRecord) -> History:
+    """The history with one more pass, if that changed something; the first pass is always recorded."""
+    _leads_by_name(record)
     return history.then(record) if record.edits or not history.records else history
 
 
@@ -403,9 +408,7 @@ def frozen(fusion: Fusion) -> Fusion:
         history = History(fusion.original, records[:at])
         for run in (fold_weights, restore_exported, fold_batch_norm, channels_last, group_pools, use_onednn):
             record = run(history.final)
-            leads(record)
-            if record.edits and not record.before.keeps_given_names:
-                named_as(record.after, record.before)
+            _leads_by_name(record)
             history = history.then(record) if record.edits or record.remarks else history
         if history.final is records[at].before:
             made = replace(fusion, history=History(fusion.original, (*history.records, *records[at:])))

@@ -181,6 +181,8 @@ class _Lane:
         self._owner = imported_cupy().cuda.Stream(non_blocking=True)
         self.stream = cuda.ExternalStream(self._owner.ptr)
         self.pool = cuda.graph_pool_handle()
+        self.first: Callable[[], None] | None = None
+        """A recording that lasts: torch gives up a pool with the last graph in it, and never records into it again."""
         self.last = cuda.default_stream()
         """The stream of the last replay: one of torch's, which are never destroyed."""
         self.lock = threading.RLock()
@@ -433,6 +435,8 @@ class TorchRecorder:
 
     def record_in(self, lane: _Lane, run: Callable[[], Any]) -> tuple[Any, Callable[[], None]]:
         """Runs once on the current stream, then once while recording; returns the results, and a function that replays."""
+        if lane.first is None:
+            _, lane.first = self._recorded(lambda: self.torch.zeros(1, device="cuda"), lane.stream, lane.pool)
         run()
         lane.stream.wait_stream(self.torch.cuda.current_stream())
         return self._recorded(run, lane.stream, lane.pool)
@@ -441,7 +445,8 @@ class TorchRecorder:
         cuda = self.torch.cuda
         graph = cuda.CUDAGraph()
         try:
-            with cuda.graph(graph, pool=pool, stream=stream, capture_error_mode="relaxed"):
+            # where a recording fails, `cuda.graph` leaves its stream the current one, on which the caller's work would be out of order
+            with cuda.stream(cuda.current_stream()), cuda.graph(graph, pool=pool, stream=stream, capture_error_mode="relaxed"):
                 results = run()
         except BaseException:
             # after a recording that fails, torch allocates for it still, and its random numbers are in the state of recording until one

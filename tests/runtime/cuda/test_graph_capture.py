@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -66,6 +68,8 @@ class Cuda:
         self.gpu_seconds: float | None = 0.0
         """Between two marks; None while the GPU has not passed them."""
         self.is_capturing = self.tf32 = False
+        self.uses: dict[Any, int] = {}
+        """The graphs that live in a pool; of one whose last graph is gone, torch never makes another."""
 
     def is_current_stream_capturing(self) -> bool:
         return self.is_capturing
@@ -88,8 +92,10 @@ class Cuda:
     @contextmanager
     def stream(self, stream: Stream) -> Iterator[None]:
         before, self.here = self.here, stream
-        yield
-        self.here = before
+        try:
+            yield
+        finally:
+            self.here = before
 
     def ExternalStream(self, pointer: str) -> Stream:  # noqa: N802
         return Stream(pointer, self.events)
@@ -99,9 +105,16 @@ class Cuda:
 
     @contextmanager
     def graph(self, graph: Graph, stream: Stream, capture_error_mode: str = "", pool: Any = None) -> Iterator[None]:
+        """As torch's, which leaves its stream the current one where the recording fails."""
         self.events.append(f"recording on {stream.name}, {capture_error_mode}")
-        with self.stream(stream), graph:
+        before, self.here = self.here, stream
+        if pool is not None:
+            assert self.uses.get(pool) != 0, "INTERNAL ASSERT FAILED: use_count > 0"
+            self.uses[pool] = self.uses.get(pool, 0) + 1
+            weakref.finalize(graph, lambda: self.uses.update({pool: self.uses[pool] - 1}))
+        with graph:
             yield
+        self.here = before
 
 
 class There(torch.Tensor):  # type: ignore[misc]
@@ -118,7 +131,8 @@ def torch_with(cuda: Cuda) -> Any:
     binding._get_cublas_allow_tf32, binding._cuda_getDevice = lambda: cuda.tf32, lambda: 0
     names = ("empty", "empty_like", "_foreach_copy_", "Tensor", "_neg_view", "nn", "inference_mode", "no_grad")
     own = {name: getattr(torch, name) for name in names}
-    return SimpleNamespace(cuda=cuda, as_tensor=lambda value: torch.as_tensor(value).as_subclass(There), _C=binding, **own)
+    given = {"as_tensor": lambda value: torch.as_tensor(value).as_subclass(There), "zeros": lambda *size, device: torch.zeros(*size)}
+    return SimpleNamespace(cuda=cuda, _C=binding, **given, **own)
 
 
 def recorded(text: str, *args: Any) -> tuple[Captured, Cuda]:
@@ -194,6 +208,7 @@ def test_what_fails_while_it_is_recorded_says_so() -> None:
     assert [event for event in cuda.events if "recording" in event] == ["recording on side, relaxed", "recording on side, "], (
         "after a failure torch draws no random numbers until something is recorded"
     )
+    assert cuda.here is cuda.main, "what the caller does next is in order with what it did before"
 
 
 # -- replays by themselves --------------------------------------------------------------------------------------------
@@ -205,12 +220,15 @@ PURE = ir("x w | a = mm x w; b = relu a; c = tanh a | c b")
 class Calls:
     """A program of torch's ops whose calls may be replayed, and what it ran."""
 
-    def __init__(self, text: str, monkeypatch: pytest.MonkeyPatch, *, host_seconds: float = 1e-3, weight: Any = None) -> None:
-        self.cuda = Cuda()
+    def __init__(
+        self, text: str, monkeypatch: pytest.MonkeyPatch, *, host_seconds: float = 1e-3, weight: Any = None, cuda: Cuda | None = None
+    ) -> None:
+        self.cuda = cuda or Cuda()
         clock = iter(range(1000))
         cupy = SimpleNamespace(cuda=SimpleNamespace(Stream=lambda non_blocking: SimpleNamespace(ptr="recordings")))
         monkeypatch.setattr(graph_capture, "imported_cupy", lambda: cupy)
-        monkeypatch.setattr(graph_capture, "_lanes", {})
+        if cuda is None or not cuda.events:
+            monkeypatch.setattr(graph_capture, "_lanes", {})
         monkeypatch.setattr(graph_capture, "time", SimpleNamespace(perf_counter=lambda: next(clock) * host_seconds))
         graph = irs.parse(text)
         bound = {} if weight is None else {graph.value("w"): weight}
@@ -242,8 +260,19 @@ def test_calls_that_the_gpu_waits_for_are_replayed_into_new_results(monkeypatch:
     for found, wanted in kept:  # those of earlier calls, too: no replay writes them
         torch.testing.assert_close(found, wanted)
     assert calls.runs == 1 + 2, "one that is timed, one before the recorded one, and that"
-    assert calls.cuda.events == ["recordings waits for main", "recording on recordings, relaxed"]
+    assert calls.cuda.events == ["recording on recordings, relaxed", "recordings waits for main", "recording on recordings, relaxed"]
     assert calls.replays.is_recorded, calls.replays.because
+
+
+def test_programs_are_recorded_after_all_others_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    cuda = Cuda()
+    for _ in range(3):
+        calls = Calls(PURE, monkeypatch, cuda=cuda)
+        for seed in range(4):
+            calls(*pair(seed))
+        assert calls.replays.is_recorded, calls.replays.because
+        del calls
+        gc.collect()
 
 
 @pytest.mark.parametrize(

@@ -68,8 +68,9 @@ class TorchLibrary(Library):
     name = "torch"
 
     def __init__(self, *, double: bool = False, device: str = "", lent: bool = False, quick: bool = False) -> None:
-        """`device`: where to move tensors that the program places on the processor; empty leaves them there. `lent`: the program's
-        tensors share the memory of arrays, and NumPy computes pointwise ops and what torch refuses, such as products of two types.
+        """`device`: where tensors go that the program places on the processor, or makes without saying where; empty leaves them there.
+        `lent`: the program's tensors share the memory of arrays, and NumPy computes pointwise ops and what torch refuses, such as
+        products of two types.
         `quick`: another op of torch's may stand for one that the program names, where it is quicker and differs in rounding alone."""
         import torch
 
@@ -158,7 +159,7 @@ class TorchLibrary(Library):
 
     def _new_tensor(self, data: Any, dtype: int | None = None, device: Any = None, requires_grad: bool = False) -> Any:
         kind = None if dtype is None else getattr(self.torch, DTYPE_CODES[dtype])
-        return self.torch.tensor(data, dtype=kind, device=device)
+        return self.torch.tensor(data, dtype=kind, device=device or self.device or None)
 
     def _registered(self, node: Node, schema: OpSchema | None) -> Function:
         """Returns the operator from torch's registry; keyword-only arguments are passed by name."""
@@ -177,15 +178,24 @@ class TorchLibrary(Library):
         given = schema.arguments[: len(node.inputs)]
         names = [argument.name for argument in given if argument.keyword_only]
         plain = len(given) - len(names)
+        makes_alone = self.device != "" and not any(isinstance(value.type, TensorType) for value in node.inputs)
+        if makes_alone and any(argument.name == "device" for argument in schema.arguments):
+            return partial(self._made, found, [argument.name for argument in given])
         if not names or schema.is_vararg:
             return short  # type: ignore[no-any-return]
-
         if len(names) == 1:  # most often the `alpha` of a sum, which is 1: this halves the time of the call
             name, usual = names[0], given[-1].default
             return lambda *operands: (
                 short(*operands[:plain]) if operands[plain] is usual else found(*operands[:plain], **{name: operands[plain]})
             )
         return lambda *operands: found(*operands[:plain], **dict(zip(names, operands[plain:], strict=True)))
+
+    def _made(self, function: Function, names: Sequence[str], *operands: Any) -> Any:
+        """Calls an op that makes a tensor of numbers alone, on the device if the program does not say where."""
+        given = dict(zip(names, operands, strict=True))
+        if given.get("device") is None:
+            given["device"] = self.torch.device(self.device)
+        return function(**given)
 
     def _by_numpy(self, node: Node, function: Function, *, is_alike: bool) -> Function:
         """Returns NumPy's function, with torch's in its place for operands whose elements NumPy has not, and where both are alike."""

@@ -108,6 +108,25 @@ def test_unknown_ops_and_exceptions_of_the_program_are_named() -> None:
         NumpyLibrary().function(node)("too small", "builtins.ValueError")
 
 
+@pytest.mark.parametrize("line", [
+    "aten::zeros(%sizes, %none, %none, %none, %none)", "aten::zeros(%sizes)", "aten::full(%sizes, %n, %none, %none, %none, %none)",
+    "aten::arange(%n, %none, %none, %cpu, %none)", "aten::rand(%sizes, %none, %none, %none, %none)", "aten::tensor(%n, %none, %none, %no)",
+    "aten::eye(%n, %none, %none, %none, %none)", "aten::empty(%sizes, %none, %none, %none, %none, %none)",
+])  # fmt: skip
+def test_what_a_program_makes_is_where_its_arguments_are_moved(line: str) -> None:
+    pytest.importorskip("torch")
+    graph = parse(f"""graph(%n : int, %sizes : int[], %no : bool):
+  %none : NoneType = prim::Constant()
+  %cpu : Device = prim::Constant[value="cpu"]()
+  %y : Tensor = {line}
+  return (%y)""")
+    library = TorchLibrary(device="meta")
+    values = dict(zip(graph.inputs, (3, [2, 3], False), strict=True))
+    values |= {node.output: library.constant(node) for node in graph.body.nodes[:2]}
+    node = graph.body.nodes[2]
+    assert library.function(node)(*[values[value] for value in node.inputs]).device.type == "meta"
+
+
 def test_a_registered_op_of_another_library_runs():
     torch = pytest.importorskip("torch")
     with torch.library._scoped_library("irscope_test", "DEF") as library:

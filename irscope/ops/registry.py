@@ -185,6 +185,12 @@ def constant_arguments(graph: Graph, node: Node) -> dict[str, Any]:
     return {name: payload for name, payload in found.items() if payload is not NOT_CONSTANT}
 
 
+def holds_number(graph: Graph, value: Value) -> bool:
+    """Whether a tensor holds a number of the program, as a trace writes sizes: it is on the processor."""
+    maker = graph.producer.get(value)
+    return maker is not None and maker.op == "prim::NumToTensor"
+
+
 def reads_on_host(graph: Graph, node: Node) -> bool:
     """Whether the host needs elements of a tensor before the op returns: it waits for a GPU, which can be given no work meanwhile.
 
@@ -193,13 +199,15 @@ def reads_on_host(graph: Graph, node: Node) -> bool:
     >>> reads_on_host(graph, graph.body.nodes[0])
     False
     """
-    tensors = [value for value in node.inputs if isinstance(value.type, TensorType)]
+    tensors = [value for value in node.inputs if isinstance(value.type, TensorType) and not holds_number(graph, value)]
     if node.op in INDEXED:
         maker = graph.producer.get(node.inputs[1])
         indices = [value.type for value in (maker.inputs if maker is not None else node.inputs[1:2])]
         return any(type != NONE and (not isinstance(type, TensorType) or type.dtype in (None, "bool", "uint8")) for type in indices)
     if node.op == "aten::where":
         return len(node.inputs) == 1
+    if node.op == "aten::tensor_split":
+        return node.inputs[1] in tensors
     if node.op == "aten::repeat_interleave":
         named = named_inputs(node)
         size = named.get("output_size")

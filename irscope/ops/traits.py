@@ -133,9 +133,9 @@ GIVES_TO_HOST: Final = _aten("""
 """Their results are numbers made of the elements of a tensor, or a copy of it there: where it is on a GPU, the host waits."""
 
 SHAPED_BY_ELEMENTS: Final = _aten("""
-    nonzero nonzero_numpy argwhere masked_select _unique _unique2 unique_consecutive unique_dim unique_dim_consecutive bincount one_hot
-    ctc_loss _ctc_loss linalg_lstsq to_sparse to_sparse_csr to_sparse_csc to_sparse_bsr to_sparse_bsc _to_sparse _to_sparse_csr
-    _to_sparse_csc _to_sparse_bsr _to_sparse_bsc""")
+    nonzero nonzero_numpy argwhere masked_select combinations isin _unique _unique2 unique_consecutive unique_dim
+    unique_dim_consecutive bincount one_hot ctc_loss _ctc_loss linalg_lstsq to_sparse to_sparse_csr to_sparse_csc to_sparse_bsr
+    to_sparse_bsc _to_sparse _to_sparse_csr _to_sparse_csc _to_sparse_bsr _to_sparse_bsc""")
 """The shape of a result, or of what they need in between, depends on elements, which the host reads (torch 2.13: those that it tags
 so, and what computes by them); of some others by their operands: see `reads_on_host` of `irscope.ops.registry`."""
 
@@ -145,7 +145,7 @@ INDEXED: Final = _aten("index index_put index_put_ _index_put_impl_ _unsafe_inde
 CHECKED_ON_HOST: Final = _aten("""
     linalg_inv inverse linalg_solve linalg_tensorinv linalg_tensorsolve linalg_cholesky cholesky linalg_lu_factor linalg_ldl_factor
     linalg_eigh linalg_eigvalsh _linalg_eigh linalg_eig linalg_eigvals linalg_svd linalg_svdvals svd _linalg_svd linalg_pinv pinverse
-    linalg_matrix_rank linalg_cond linalg_matrix_exp matrix_exp segment_reduce
+    linalg_matrix_rank linalg_cond linalg_matrix_exp matrix_exp segment_reduce cov corrcoef istft
     _pack_padded_sequence""")
 """They fail for some elements, or choose their way by them: so the host reads a number before they return (torch 2.13)."""
 

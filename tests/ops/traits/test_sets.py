@@ -89,7 +89,9 @@ def test_what_torch_calls_shaped_by_elements_is_read_on_the_host(torch: Any) -> 
 @pytest.mark.parametrize(("call", "waits"), [
     ("aten::histc(%x, %ten, %none_, %none_)", True), ("aten::histc(%x, %ten, %none_, %ten)", False),
     ("aten::to(%x, %there, %ten, %false, %false, %none)", True), ("aten::to(%x, %ten, %false, %false, %none)", False),
-    ("aten::_pack_padded_sequence(%x, %x, %false)", True),
+    ("aten::_pack_padded_sequence(%x, %x, %false)", True), ("aten::cov(%x, %ten, %none, %none)", True),
+    ("aten::tensor_split(%x, %x, %none_)", True), ("aten::tensor_split(%x, %ten, %none_)", False),
+    ("aten::Int(%x)", True), ("aten::Int(%size)", False), ("aten::combinations(%x, %ten, %false)", True),
 ])  # fmt: skip
 def test_what_the_host_reads_may_depend_on_arguments(call: str, waits: bool) -> None:
     text = f"""graph(%x : Tensor):
@@ -98,7 +100,8 @@ def test_what_the_host_reads_may_depend_on_arguments(call: str, waits: bool) -> 
       %false : bool = prim::Constant[value=0]()
       %there : Device = prim::Constant[value="cpu"]()
       %none : NoneType = prim::Constant()
-      %y : Tensor{", %z : Tensor" if "pack" in call else ""} = {call}
+      %size : Tensor = prim::NumToTensor(%ten)
+      %y : {"int" if "Int" in call else "Tensor[]" if "split" in call else "Tensor"}{", %z : Tensor" if "pack" in call else ""} = {call}
       return (%y)"""
     graph = irs.parse(text)
     assert reads_on_host(graph, graph.node("y")) is waits

@@ -428,6 +428,11 @@ def test_results_that_are_not_the_graphs_alone_are_not_replayed(monkeypatch: pyt
             "  %y : Tensor = aten::index(%x, %i)\n  return (%y)",
             "",
         ),
+        (
+            "graph(%x : Float(4, 4)):\n  %n : int = prim::Constant[value=0]()\n  %r : int = aten::size(%x, %n)\n"
+            "  %s : Tensor = prim::NumToTensor(%r)\n  %i : int = aten::Int(%s)\n  %y : Tensor = aten::select(%x, %n, %i)\n  return (%y)",
+            "",
+        ),
         ("graph(%x : Tensor):\n  %y : Tensor = prim::PythonOp(%x)\n  return (%y)", "not known to be the same"),
     ],
 )  # fmt: skip

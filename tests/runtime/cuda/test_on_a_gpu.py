@@ -182,7 +182,7 @@ def check_whole(seed: int) -> bool:
 
 
 def check_programs(monkeypatch: pytest.MonkeyPatch, seeds: range) -> None:
-    """Programs that may be replayed are from the third call on, whoever has to wait."""
+    """Compare with torch; programs that may be replayed are, from the third call on, even where the GPU sets the pace."""
     monkeypatch.setattr(graph_capture, "_SLACK", float("inf"))
     monkeypatch.setattr(graph_capture, "_LEAST", 0.0)
     wrong, ran = [], 0

@@ -274,7 +274,7 @@ def _opt(options: argparse.Namespace) -> None:
             print(f"# after {stage}\n{record.after}")
         for remark in record.remarks:
             if options.remarks in ("all", remark.kind):
-                print(f"# {record.name}: {record.told(remark)}")
+                print(f"# {record.name}: {remark}")
     if options.output:
         write_file(options.output, f"{done.graph}\n")
     else:

@@ -88,9 +88,11 @@ def load(
         raise ArgumentError(f"a program is named by a text, not by {name!r}", hint='irs.load(program, name="model")')
     if backward:
         from irscope.frontends.torch.backward import joint_graph
+        from irscope.ir.text import number_values
 
         joint = joint_graph(source, example_args, loss=loss, targets=targets, name=name)
         verify(joint)
+        number_values(joint)
         return _with_storages(joint, distinct_inputs)
     if loss is not None or len(targets):
         raise ArgumentError("a loss and targets are for gradients", hint="irs.load(model, x, backward=True, loss=…)")

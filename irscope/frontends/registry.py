@@ -20,6 +20,8 @@ from irscope._base.words import warn_caller
 from irscope.errors import ArgumentError, CaptureError, LoadError
 from irscope.frontends.refusals import refuse_foreign, start_of, way_in
 from irscope.ir import Graph, Module, Origin
+from irscope.ir.module import graphs_of
+from irscope.ir.text import number_values
 
 FRONTENDS: Final = (
     "irscope.frontends.mlir.source",
@@ -82,6 +84,8 @@ def load(
     elif missing_weights is not None:
         raise ArgumentError(f"missing_weights is for ONNX models and HLO, and this is read as {frontend.name}", hint="leave it out")
     made = frontend.load(source, args, name=name, **options)
+    for graph in [made] if isinstance(made, Graph) else [graph for _, graph in graphs_of(made)]:
+        number_values(graph)
     _tell_of_prints(source, made)
     return replace(made, origin=Origin(source)) if callable(source) and isinstance(made, Graph) else made
 

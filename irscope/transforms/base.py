@@ -21,7 +21,7 @@ pass can stop after each merge, and otherwise a whole pass that changed somethin
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, wraps
 from itertools import accumulate
@@ -56,26 +56,29 @@ class Remark:
     """The reason in a sentence without a full stop."""
     evidence: tuple[Value | Node, ...] = ()
     """The values and nodes that the reason names."""
+    _graphs: tuple[Graph, ...] = field(default=(), init=False, repr=False, compare=False)
+    """The graphs before and after its pass, which know the printed names."""
 
     def __str__(self) -> str:
-        """The remark in one line, with the values' own names; `PassRecord.told` uses the printed ones.
+        """The remark in one line: kind, rule, subject and reason.
 
         >>> from irscope.ir.text.parser import parse
         >>> relu = parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)").node("y")
         >>> print(Remark("missed", "not-pointwise", relu, "aten::relu has no known overload"))
         missed [not-pointwise] %y: aten::relu has no known overload
         """
-        return self._in_words([value.name for value in self._values])
-
-    @property
-    def _values(self) -> tuple[Value, ...]:
-        return (self.subject,) if isinstance(self.subject, Value) else self.subject.outputs
-
-    def _in_words(self, names: Sequence[str | None]) -> str:
-        subject = ", ".join(f"%{name}" for name in names if name)
+        subject = ", ".join(self._names(self._graphs))
         if not subject:
             subject = self.subject.op if isinstance(self.subject, Node) else repr(self.subject)
         return f"{self.kind} [{self.rule}] {subject}: {self.because}"
+
+    def __reduce__(self) -> tuple[type["Remark"], tuple[object, ...]]:
+        return Remark, (self.kind, self.rule, self.subject, self.because, self.evidence)
+
+    def _names(self, graphs: tuple[Graph, ...]) -> list[str]:
+        """The printed names of the subject, in the first of these graphs that has it."""
+        values = (self.subject,) if isinstance(self.subject, Value) else self.subject.outputs
+        return [next((f"%{graph.names[value]}" for graph in graphs if value in graph.names), repr(value)) for value in values]
 
 
 class LateRemark(Remark):
@@ -87,7 +90,8 @@ class LateRemark(Remark):
     def __init__(
         self, kind: RemarkKind, rule: str, subject: Value | Node, because: Callable[[], str], evidence: tuple[Value | Node, ...] = ()
     ) -> None:  # fmt: skip
-        for name, value in (("kind", kind), ("rule", rule), ("subject", subject), ("evidence", evidence), ("_reason", because)):
+        values = {"kind": kind, "rule": rule, "subject": subject, "evidence": evidence, "_reason": because, "_graphs": ()}
+        for name, value in values.items():
             object.__setattr__(self, name, value)
 
     @property
@@ -97,9 +101,6 @@ class LateRemark(Remark):
             reason = reason()
             object.__setattr__(self, "_reason", reason)
         return reason
-
-    def __reduce__(self) -> tuple[type[Remark], tuple[object, ...]]:
-        return Remark, (self.kind, self.rule, self.subject, self.because, self.evidence)
 
 
 NAMES: Final = re.compile(r"%[\w.]*\w| \(×\d+\)")
@@ -143,8 +144,7 @@ class Remarks(Rows[Remark]):
     def _where(self, remark: Remark) -> str:
         """The subject of a remark with its op and line."""
         subject = remark.subject
-        known = {value: next((graph.names[value] for graph in self.graphs if value in graph.names), value.name) for value in remark._values}
-        names = ", ".join(f"%{name}" if name else repr(value) for value, name in known.items())
+        names = ", ".join(remark._names(self.graphs))
         node = subject if isinstance(subject, Node) else next((g.producer[subject] for g in self.graphs if subject in g.producer), None)
         if node is None:
             return names
@@ -170,23 +170,15 @@ class PassRecord:
     """Whether all facts known before about types and numbers still hold for the remaining values."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "remarks", Remarks(self.remarks, (self.before, self.after)))
+        graphs = self.before, self.after
+        object.__setattr__(self, "remarks", Remarks(self.remarks, graphs))
+        for remark in self.remarks:
+            object.__setattr__(remark, "_graphs", graphs)
 
     def __repr__(self) -> str:
         kinds = Counter(remark.kind for remark in self.remarks)
         told = "".join(f", {kinds[kind]:,} {kind}" for kind in ("passed", "missed") if kinds[kind])
         return f"<PassRecord of {self.name!r} on {self.before!r}: {plural(len(self.edits), 'edit')}{told}>"
-
-    def told(self, remark: Remark) -> str:
-        """One of this record's remarks in one line: kind, rule, subject and reason.
-
-        >>> from irscope.ir.text.parser import parse
-        >>> from irscope.transforms.functionalize import functionalize
-        >>> record = functionalize(parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu_(%x)\\n  return (%y)"))
-        >>> record.told(record.remarks[0])
-        'missed [input] %y: %x is an input, and the caller sees what is written there; returning the new tensor instead is pure'
-        """
-        return remark._in_words([self.before.names.get(v) or self.after.names.get(v) for v in remark._values])
 
 
 def check_types(record: PassRecord) -> None:

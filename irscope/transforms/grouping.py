@@ -12,7 +12,7 @@ from irscope.analysis.dependence import Dependence, Dependences
 from irscope.ir import Block, Edit, Erased, Graph, Node, Rewriter, TensorType, Value, make_block, make_node, make_value, new_id
 from irscope.ir.module import renamed_body
 from irscope.ir.structural import free_values
-from irscope.ir.text import named_as
+from irscope.ir.text import copy_name, named_as
 from irscope.ops.registry import effect_of, lookup
 from irscope.ops.traits import OVERWRITES, PACKS_SEQUENCE
 
@@ -55,7 +55,7 @@ class Identity:
         """The Value that represents an outside value inside the group."""
         copy = self.inside.get(value)
         if copy is None:
-            copy = self.inside[value] = make_value(new_id(), value.type, value.name)
+            copy = self.inside[value] = make_value(new_id(), value.type, copy_name(value.name))
         return copy
 
 
@@ -158,7 +158,7 @@ def with_groups(
             nodes = [node for node in scheduled.get(block, block.nodes) if node not in unused]
             rewriter.set_nodes(block, nodes, edits)
     after = rewriter.finish()
-    return after if graph.keeps_given_names else named_as(after, graph), rewriter.edits
+    return named_as(after, graph), rewriter.edits
 
 
 # An order-maintenance list: decides in constant time which of two items comes first, while items move to any place.

@@ -171,8 +171,8 @@ class _Writer:
 
 
 def assign_names(graph: Graph, before: Graph | None = None) -> dict[Value, str]:
-    """A name for each value, without `%`: its own if no earlier value has it, `x.1` if one has, the smallest free
-    number if it has none; values of the graph `before` keep their names. All are names that TorchScript reads.
+    """A name for each value, without `%`: its own if no earlier value has it, `x.1` if one has (`_9` where it is the number 9), the
+    smallest free number if it has none; values of the graph `before` keep their names. All are names that TorchScript reads.
     """
     values = list(graph.values())
     printed: Mapping[Value, str] = {} if before is None else before.names
@@ -196,6 +196,26 @@ def named_as(graph: Graph, before: Graph) -> Graph:
         vars(graph).pop("_value_by_name", None)
         vars(graph).update(names=names, numbers_gone=gone, keeps_given_names=False)
     return graph
+
+
+def number_values(graph: Graph) -> None:
+    """Gives the unnamed values of a graph that was just read the numbers that they are printed with, in the order of the program: from
+    then on each is called so in what every pass makes of the graph, and where it is shown without one."""
+    if all(value.name for value in graph.values()):
+        return
+    for value, name in graph.names.items():
+        if not value.name:
+            object.__setattr__(value, "name", name)
+    vars(graph).pop("keeps_given_names", None)
+
+
+def copy_name(name: str) -> str:
+    """The name of a copy of a value: a number belongs to one value alone.
+
+    >>> copy_name("x"), copy_name("9")
+    ('x', '_9')
+    """
+    return f"_{name}" if name.isdecimal() else name
 
 
 def keeps_given_names(graph: Graph) -> bool:
@@ -227,7 +247,7 @@ def _resolve(values: list[Value], wanted: list[str], printed: Mapping[Value, str
     """Unique names for values, some of which have the same wanted name or none; a name wanted once is kept."""
     names = dict(zip(values, wanted, strict=True))
     taken = {*wanted, *printed.values(), *gone}
-    owners = {"", *printed.values()}
+    owners = {"", *(printed[value] for value in values if value in printed)}
     suffixes: dict[str, int] = {}
     number = 0
     several = {name for name, count in Counter(wanted).items() if count > 1 or not name}
@@ -236,7 +256,8 @@ def _resolve(values: list[Value], wanted: list[str], printed: Mapping[Value, str
         if name not in owners:
             owners.add(name)
             continue
-        if name and not name.isdecimal():
+        if name:
+            name = copy_name(name)
             base = _SUFFIX.sub("", name) if "." in name else name
             suffix = suffixes.get(base, 0)
             while name in taken:

@@ -85,7 +85,7 @@ def use_onednn(graph: Graph, *, finite: bool = False, own: bool = True) -> PassR
     ...   %y : Float(64, 128, strides=[128, 1]) = aten::tanh(%a)
     ...   return (%y)''')
     >>> record = use_onednn(g)
-    >>> record.after.node("y").op, record.told(record.remarks[0])
+    >>> record.after.node("y").op, str(record.remarks[0])
     ('mkldnn::_linear_pointwise', 'passed [onednn] %y: oneDNN does linear and tanh at once; results differ by rounding: rtol ~1e-6')
     """
     layers = _Layers(graph, finite=finite, own=own)

@@ -497,7 +497,7 @@ def merge_constants_of_all(module: Module, *, frozen: bool, step: ConstantStep) 
     for path, graph in graphs_of(module):
         record = merge_constants(graph, frozen=frozen, step=step)
         graphs[path] = record.after
-        remarks += [f"{record.told(remark)} (in {path})" for remark in record.remarks]
+        remarks += [f"{remark} (in {path})" for remark in record.remarks]
     home: dict[Value | str, str] = {value: path for path, graph in graphs.items() for value in graph.values()}
     rewriters = {path: Rewriter(graph) for path, graph in graphs.items()}
     data: dict[str, TensorData] = {}

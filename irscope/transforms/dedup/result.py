@@ -358,7 +358,7 @@ class Dedup(Drawn):
 
 
 def _applied(record: PassRecord) -> Applied:
-    return Applied(record.after, tuple(map(record.told, record.remarks)), record)
+    return Applied(record.after, tuple(map(str, record.remarks)), record)
 
 
 def _outline_classes(graph: Graph, regions: RegionPieces, classes: Mapping[Members, Relation]) -> Applied:

@@ -67,7 +67,7 @@ def renamed(families: Families, writes: Sequence[Write]) -> tuple[Graph, list[Ed
         walk.edits.append(Created(constant, "the copies are not asynchronous (non_blocking is False)"))
         body = make_block(body.id, body.params, (constant, *body.nodes), body.returns)
     after = graph if body is graph.body else replace(graph, body=body)
-    return after if after.keeps_given_names else named_as(after, graph), walk.edits
+    return named_as(after, graph), walk.edits
 
 
 class _Walk:

@@ -238,7 +238,7 @@ def _nothing() -> None:
 def _leads_by_name(record: PassRecord) -> None:
     """What is known of the graph before a pass is known of the one after it, and values have the numbers there that they had."""
     leads(record)
-    if record.edits and not record.before.keeps_given_names:
+    if record.edits:
         named_as(record.after, record.before)
 
 

@@ -111,7 +111,7 @@ def check(model: Any, x: Any, norms: int = 0) -> PassRecord:
         record = fold_batch_norm(irs.load(model, x))
         verify(record.after)
         check_types(record)
-        assert sum("norm" in node.op for node in record.after.nodes()) == norms, [record.told(each) for each in record.remarks]
+        assert sum("norm" in node.op for node in record.after.nodes()) == norms, [str(each) for each in record.remarks]
         assert fold_batch_norm(record.after).after is record.after, "idempotent"
         bound = error_bound(model, x, dtype)
         exact, eager, found = copy.deepcopy(model).double()(x.double()), model(x), irs.compile(record.after)(x)

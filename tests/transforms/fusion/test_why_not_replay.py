@@ -145,4 +145,7 @@ def test_a_number_is_not_given_to_another_value() -> None:
 
     fusion = fuse(irs.load(masked, torch.ones(4, 4)))
     now = {name: value for value, name in fusion.graph.names.items()}
-    assert all(now.get(name, value) is value for value, name in fusion.original.names.items() if name.isdecimal())
+    numbers = {name for name in fusion.original.names.values() if name.isdecimal()}
+    assert all(now.get(name, value) is value for value, name in fusion.original.names.items() if name in numbers)
+    assert {name.removeprefix("_") for name in now if name.removeprefix("_").isdecimal()} <= numbers, "a copy of %9 is %_9"
+    assert "#" not in f"{[*fusion.graph.nodes()]} {list(map(str, fusion.remarks))}"

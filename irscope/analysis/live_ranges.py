@@ -8,8 +8,7 @@ from typing import Final
 from irscope.analysis.alias import AliasDb
 from irscope.analysis.alias.points_to import closure
 from irscope.analysis.loop_rows import is_functional, rows_in_place
-from irscope.analysis.per_graph import alias_db_of, once, shapes_of
-from irscope.analysis.views import ViewAliases
+from irscope.analysis.per_graph import alias_db_of, shapes_of, views_of
 from irscope.ir import GROUPS, ISOLATED, Block, Graph, Node, TensorType, Value, constant_value, has_kernel
 from irscope.ops.registry import effect_of
 from irscope.ops.traits import ALWAYS_SHARES
@@ -39,7 +38,8 @@ from irscope.ops.traits import ALWAYS_SHARES
 # **Copies.** By the alias db the result of a `reshape` or `contiguous` may be its operand. If the layouts that the graph
 # declares imply a copy (`irscope.analysis.views`), the result is a memory of its own, and each memory of such a class is
 # live only as long as its own names are used. This relies on layouts, which a library may choose differently; a caller that
-# allocates by the plan asks for live ranges that do not rely on them (`is_told`).
+# allocates by the plan asks for live ranges that do not rely on them (`is_told`). Of a class with a value whose root the run decides, a
+# result that is certainly a copy is a memory that lives as long as any name of the class; one that may be a copy is named as `unknown`.
 #
 # **Cost.** One pass over the nodes, one search over the points-to graph for each of four questions, and sorting. The walk
 # from a use up to its enclosing loops takes as many steps as loops are nested.
@@ -77,7 +77,7 @@ class Lifetimes:
     buffers: tuple[Buffer, ...]
     """In the order of their creation."""
     unknown: tuple[Value, ...]
-    """Values whose memory has an unknown size; nothing else here counts them."""
+    """Values whose memory has an unknown size, or of which the run decides whether they have one of their own; nothing else counts them."""
     moments: Sequence[Node]
     """The node that runs at each moment; one with blocks begins at one and ends at another."""
     _place: Callable[[Value], int | None]
@@ -116,7 +116,7 @@ def _roots_of_copies(graph: Graph, db: AliasDb) -> Mapping[Value, Value]:
     """The root of each value, for classes in which the layouts decide the roots of all values and there are several."""
     if not any(effect_of(node) == "view" and node.op not in ALWAYS_SHARES for node in graph.nodes()):
         return {}
-    views, sealed = once(graph, ViewAliases, lambda: ViewAliases(graph, shapes_of(graph))), db.sealed
+    views, sealed = views_of(graph), db.sealed
     members: dict[int, list[Value]] = {}
     for value, element in sealed.element_of.items():
         members.setdefault(sealed.class_of[element], []).append(value)
@@ -242,8 +242,8 @@ class _Walk:
         root_results = {roots[value] for value in self.graph.outputs if value in roots}
         found, unknown, buffer_at = list[Buffer](), list[Value](), dict[int, Buffer]()
         of_root: dict[Value, Buffer] = {}
-        for value, place in self._owners():
-            size = self._size(value)
+        for value, place, is_shared in self._owners():
+            size = None if is_shared and not self._is_copy(value) else self._size(value)
             if not self.rows.get(self.graph.producer[value], True):
                 continue  # one memory with the last
             if size is None:
@@ -264,18 +264,20 @@ class _Walk:
                     break
                 birth, loop, rounds = start, around, rounds * (1 if node is self._loop_of_rows(maker) else self._rounds(place, node))
             death = end if is_result else min(self._extended(birth, death), end)
-            found.append(Buffer(value, maker, size * rounds, birth, death, is_result, rounds > 1 or maker in self.rows, value in roots))
+            by_layout = is_shared or value in roots
+            found.append(Buffer(value, maker, size * rounds, birth, death, is_result, rounds > 1 or maker in self.rows, by_layout))
             if value in used_as:
                 of_root[value] = found[-1]
-            elif place is not None:
+            elif place is not None and not is_shared:
                 buffer_at[place] = found[-1]
         found.sort(key=lambda buffer: buffer.birth)
         of_value = {value: of_root[root] for value, root in roots.items() if root in of_root}
         return Lifetimes(self.graph, tuple(found), tuple(unknown), self.moments, place_of.get, buffer_at, of_value)
 
-    def _owners(self) -> list[tuple[Value, int | None]]:
-        """The first value in each memory that nodes create, and the class of that memory; None if it has no other name."""
-        targets, owned, found = self.sealed.targets, set[int](), list[tuple[Value, int | None]]()
+    def _owners(self) -> list[tuple[Value, int | None, bool]]:
+        """The first value in each memory that nodes create, the class of that memory, None if it has no other name, and whether
+        the value may be in another memory of that class all the same."""
+        targets, owned, found = self.sealed.targets, set[int](), list[tuple[Value, int | None, bool]]()
         constants = (value for node in self.moments if node.op == "prim::Constant" for value in node.outputs)
         for value in (*self.graph.inputs, *constants):  # memory from outside is not owned by the program
             place = self.place_of.get(value)
@@ -286,16 +288,25 @@ class _Walk:
             producer = producer_of.get(value)
             if value.type.__class__ is not TensorType or producer is None or producer.op == "prim::Constant":
                 continue
-            place = place_of.get(value)
+            place, is_shared = place_of.get(value), False
             if value in self.roots:
                 if self.roots[value] is not value:
                     continue
             elif place is not None:
-                if place in owned or place in targets:
+                is_shared = place in owned or place in targets
+                if is_shared and not self._may_allocate(producer, value):
                     continue
                 owned.add(place)
-            found.append((value, place))
+            found.append((value, place, is_shared))
         return found
+
+    def _may_allocate(self, node: Node, value: Value) -> bool:
+        """Whether a result that may be in the memory of an operand may be in memory of its own, too."""
+        is_either = effect_of(node) == "view" and node.op not in ALWAYS_SHARES
+        return is_either and views_of(self.graph).decided_root(value) in (None, value)
+
+    def _is_copy(self, value: Value) -> bool:
+        return views_of(self.graph).decided_root(value) is value
 
     def _size(self, value: Value) -> int | None:
         assert isinstance(value.type, TensorType)

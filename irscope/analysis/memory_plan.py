@@ -127,25 +127,35 @@ class MemoryPlan(Drawn):
 
     @property
     def unknown(self) -> tuple[Value, ...]:
-        """Values in memories of unknown size, which nothing here counts."""
+        """Values that nothing here counts: those in memories of unknown size, and those that may be a copy or not."""
         return self.lifetimes.unknown
 
     @cached_property
     def uncounted(self) -> Num:
-        """The bytes of the values of unknown size together, as a formula of their extents; 0 if there are none."""
-        types = map(shapes_of(self.graph).type, self.unknown)
+        """The bytes of these values together, as a formula of their extents; 0 if there are none."""
+        return self._bytes_of(self.unknown)
+
+    def _bytes_of(self, values: Sequence[Value]) -> Num:
+        types = map(shapes_of(self.graph).type, values)
         return sum(tensor_bytes(type) for type in types if isinstance(type, TensorType))
 
     def uncounted_words(self) -> str:
         """Which values the peak does not count, and how to have them counted; empty if it counts all."""
         if not self.unknown:
             return ""
-        names = listed([f"%{self.graph.names[value]}" for value in self.unknown], most=4)
-        amount = "" if is_unknown(self.uncounted) else f", {byte_words(self.uncounted)} together"
-        what = f"{plural(len(self.unknown), 'value')} of unknown size ({names}){amount}"
-        types = [value.type for value in self.graph.free_inputs if isinstance(value.type, TensorType)]
-        depends_on_data = all(type.is_static for type in types)
-        return f"not counted: {what}{'' if depends_on_data else '; load the program with example arguments'}"
+        of_known_size = [value for value in self.unknown if isinstance(self._bytes_of([value]), int)]
+        kinds = ("of unknown size", [value for value in self.unknown if value not in of_known_size]), ("may be a copy", of_known_size)
+        found = []
+        for kind, values in kinds:
+            names = listed([f"%{self.graph.names[value]}" for value in values], most=4)
+            amount = self._bytes_of(values)
+            together = "" if is_unknown(amount) else f", {byte_words(amount)} together" if len(values) > 1 else f", {byte_words(amount)}"
+            is_of = "" if kind.startswith("of") else " that"
+            found += [f"{plural(len(values), 'value')}{is_of} {kind} ({names}){together}"] if values else []
+        given = [value for value in self.graph.free_inputs if value not in shapes_of(self.graph).reshaped]
+        types = [value.type for value in given if isinstance(value.type, TensorType)]
+        depends_on_data = all(type.is_static and type.strides is not None for type in types)
+        return f"not counted: {' and '.join(found)}{'' if depends_on_data else '; load the program with example arguments'}"
 
     @cached_property
     def laid_out(self) -> Mapping[Value, int]:

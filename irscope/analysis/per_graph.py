@@ -9,6 +9,7 @@ from weakref import ref
 from irscope.analysis.alias import AliasDb
 from irscope.analysis.alias.points_to import Record
 from irscope.analysis.shapes import Shapes, infer, infer_after, refined
+from irscope.analysis.views import ViewAliases
 from irscope.errors import ArgumentError
 from irscope.ir import Graph, TensorType, Type, Value
 from irscope.ops.type_rules import channels_last_strides, static_shape
@@ -65,6 +66,11 @@ def alias_db_of(graph: Graph) -> AliasDb:
 def shapes_of(graph: Graph) -> Shapes:
     """The shapes inferred from the declared types of a graph's inputs, as `infer(graph)` returns them."""
     return once(graph, Shapes, lambda: _handed_on(graph) or infer(graph))
+
+
+def views_of(graph: Graph) -> ViewAliases:
+    """The buffer and layout of each tensor, by the types that `shapes_of` infers."""
+    return once(graph, ViewAliases, lambda: ViewAliases(graph, shapes_of(graph)))
 
 
 def with_types(graph: Graph, input_types: Mapping[Value, Type]) -> Graph:

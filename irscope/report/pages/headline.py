@@ -10,7 +10,9 @@ from collections import Counter
 from collections.abc import Iterable
 
 from irscope._base.words import byte_count, plural, time_words
-from irscope.ir import GROUPS, Graph, Node
+from irscope.analysis.per_graph import views_of
+from irscope.ir import GROUPS, Graph, Node, TensorType
+from irscope.ops.traits import MAY_COPY
 from irscope.ops.view_steps import Num, byte_words, is_unknown
 from irscope.report.box_tree import writes_memory
 from irscope.report.pages.details import Inspection
@@ -35,7 +37,9 @@ def headline(exploration: Exploration, inspection: Inspection) -> list[Count]:
         alone, fused = fusion.traffic(group)
         before, after = before + alone, after + fused
     if after != 0 and not (is_unknown(before) and is_unknown(after)):
+        unsure = _maybe_copies(fusion.rules.graph)
         hint = "memory traffic of the fused ops, one by one and as groups"
+        hint += f"; {plural(unsure, 'op')} that may be a view or a copy, as strides decide, counted as views" if unsure else ""
         counts.append(Count(label="moved by the groups", value=f"{byte_words(before)} → {byte_words(after)}", selects=groups, hint=hint))
     writes = [node.id for node in exploration.graph.nodes() if writes_memory(exploration.graph, node)]
     counts.append(_count(len(writes), "in-place write", writes, "nodes that write memory which others may see"))
@@ -110,6 +114,12 @@ def history_headline(history: History, timeline: TimelineView | None) -> list[Co
     if saved:
         counts.append(Count(label="saved", value=byte_count(saved), selects=[], hint="memory traffic that the steps avoid"))
     return counts
+
+
+def _maybe_copies(graph: Graph) -> int:
+    """The number of ops that may be a view or a copy, as strides that the program does not declare decide."""
+    may_be_both = [node for node in graph.nodes() if node.op in MAY_COPY and isinstance(node.outputs[0].type, TensorType)]
+    return sum(views_of(graph).decided_root(node.outputs[0]) is None for node in may_be_both)
 
 
 def _storages(graph: Graph) -> Count:

@@ -7,12 +7,11 @@ looked up and not guessed: with nothing merged the two are no obstacle to each o
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from irscope.analysis.per_graph import once
-from irscope.analysis.views import ViewAliases
+from irscope.analysis.per_graph import once, views_of
 from irscope.errors import ArgumentError, new_table
 from irscope.ir import CONTROL_FLOW, GROUPS, ITEM_SIZE, NOT_CONSTANT, Block, Graph, Node, TensorType, Value
 from irscope.ops.op import PYTHON_CATEGORIES
@@ -267,8 +266,7 @@ def bytes_per_second(bandwidth: str | float) -> float:
     except (TypeError, ValueError):
         speed = 0.0
     if not 0 < speed < float("inf"):
-        hint = "a text such as '20 GB/s', or bytes per second as a number"
-        raise ArgumentError(f"{bandwidth!r} is not a bandwidth", hint=hint)
+        raise ArgumentError(f"{bandwidth!r} is not a bandwidth", hint="a text such as '20 GB/s', or bytes per second as a number")
     return speed
 
 
@@ -307,7 +305,8 @@ def group_table(
 #
 # **A view** that shares memory moves nothing. As an operand it stands for the bytes that it shows: a slice for its own elements, an
 # `expand` for those that it repeats, a transpose for all. Bytes that several operands show count once; of parts whose places are not
-# known, or too many to count, the sum is taken, and the whole at most. A view that copies is an op like others.
+# known, or too many to count, the sum is taken, and the whole at most. A view that copies is an op like others; what may be either, as
+# strides that are not declared decide, counts as a view.
 #
 # **A kernel** reads the bytes of outside memory that its ops need, through its own views too, each byte once, and writes its results.
 # What its views leave out is not computed, and what only that would need is not read.
@@ -342,10 +341,6 @@ class Memory:
         self._sizes_of_types: dict[object, Num] = {}
         self._traffic: dict[Node, tuple[Num, Num]] = {}
         self._saved: dict[BlockPlan, Mapping[tuple[int, int], Num]] = {}
-
-    @cached_property
-    def _places(self) -> ViewAliases:
-        return ViewAliases(self._rules.graph)
 
     def traffic(self, group: Node, nodes: Sequence[Node]) -> tuple[Num, Num]:
         """The bytes that the nodes of a group move, each by itself, and those that they move as one kernel."""
@@ -386,8 +381,10 @@ class Memory:
     def _is_plain(self, plan: BlockPlan, nodes: Sequence[Node]) -> bool:
         """Whether nodes read all of their operands, none of which is a view: then a merge saves the values that it joins."""
         values = {value for node in nodes for value in (*node.inputs, *node.outputs)}
+        reads_part, users = LOOKS_UP | JOINS | PATCHES | _READS_NO_FIRST, self._rules.graph.users
         return not any(
-            self._rules.is_view(node) or node.op in LOOKS_UP | JOINS | PATCHES | OVERWRITES or effect_of(node) != "pure" for node in nodes
+            self._rules.is_view(node) or node.op in reads_part or effect_of(node) != "pure" or not all(map(users.get, node.outputs))
+            for node in nodes
         ) and all(self._source(value) is None and self.size(value) == plan.profiles.sizes[value] for value in values)
 
     def _moved(self, plan: BlockPlan, members: Iterable[int]) -> Num:
@@ -569,7 +566,7 @@ class Memory:
     def _covered(self, parts: list[Part]) -> Num:
         """The same, of parts of one tensor."""
         values = [part.value for part in parts if part.value is not None]
-        exact = self._places.bytes_together(values) if len(values) == len(parts) > 1 else None
+        exact = views_of(self._rules.graph).bytes_together(values) if len(values) == len(parts) > 1 else None
         return _most(parts) if exact is None else exact
 
 
@@ -614,7 +611,7 @@ class Cost(NamedTuple):
     calls: int
     """The number of ops that the library runs, without views, containers, scalars and control flow."""
     bytes: Num
-    """The bytes that both move, a formula of the extents that are unknown."""
+    """The bytes that both move, a formula of the extents that are unknown; at least so many where an op may be a view or a copy."""
 
     def microseconds(self, bandwidth: str | float = DEFAULT_BANDWIDTH) -> float:
         """The time to move the bytes at a memory bandwidth, which is the time of a memory-bound run; NaN where they are a formula."""

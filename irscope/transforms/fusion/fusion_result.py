@@ -171,12 +171,12 @@ class Fusion(Unpicklable, Drawn):
         """One row per group: its ops, its iteration space, and its cost.
 
         Bytes before are those that its nodes move if each runs alone: what its operands occupy in memory, each byte once, and its
-        results. A view moves nothing; where it is an operand, it counts as the bytes that it shows. Bytes after are those of the
-        kernel: what it needs of memory that others have made, each byte once, and the results that leave it. Where views
-        cut a value that the kernel makes, or too many parts overlap, that is an upper bound. They are formulas where extents are
-        unknown. Flops are additions and multiplications, as in a profile: an `exp` counts as the 21 of its float32 code. The time is that
-        of moving the bytes at a memory bandwidth, `"20 GB/s"` or a number of bytes per second, which the column names:
-        the time of a memory-bound kernel.
+        results. A view moves nothing; nor, here, does what copies or not by strides that are not declared. Where a view is an operand,
+        it counts as the bytes that it shows. Bytes after are those of the kernel: what it needs of memory that others have made, each
+        byte once, and the results that leave it. Where views cut a value that the kernel makes, or too many parts overlap, that is an
+        upper bound. They are formulas where extents are unknown. Flops are additions and multiplications, as in a profile: an `exp`
+        counts as the 21 of its float32 code. The time is that of moving the bytes at a memory bandwidth, `"20 GB/s"` or a number of
+        bytes per second, which the column names: the time of a memory-bound kernel.
 
         >>> import irscope as irs
         >>> g = irs.parse('''graph(%x : Float(1000, 1000)):

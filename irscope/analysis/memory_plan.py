@@ -144,14 +144,13 @@ class MemoryPlan(Drawn):
         if not self.unknown:
             return ""
         of_known_size = [value for value in self.unknown if isinstance(self._bytes_of([value]), int)]
-        kinds = ("of unknown size", [value for value in self.unknown if value not in of_known_size]), ("may be a copy", of_known_size)
+        kinds = ("of unknown size", [value for value in self.unknown if value not in of_known_size]), ("", of_known_size)
         found = []
-        for kind, values in kinds:
-            names = listed([f"%{self.graph.names[value]}" for value in values], most=4)
-            amount = self._bytes_of(values)
-            together = "" if is_unknown(amount) else f", {byte_words(amount)} together" if len(values) > 1 else f", {byte_words(amount)}"
-            is_of = "" if kind.startswith("of") else " that"
-            found += [f"{plural(len(values), 'value')}{is_of} {kind} ({names}){together}"] if values else []
+        for kind, values in ((kind, values) for kind, values in kinds if values):
+            names, amount = listed([f"%{self.graph.names[value]}" for value in values], most=4), self._bytes_of(values)
+            kind = kind or f"that may be {'a copy' if len(values) == 1 else 'copies'}"
+            size = "" if is_unknown(amount) else f", {byte_words(amount)}{' together' if len(values) > 1 else ''}"
+            found.append(f"{plural(len(values), 'value')} {kind} ({names}){size}")
         given = [value for value in self.graph.free_inputs if value not in shapes_of(self.graph).reshaped]
         types = [value.type for value in given if isinstance(value.type, TensorType)]
         depends_on_data = all(type.is_static and type.strides is not None for type in types)

@@ -273,7 +273,7 @@ class _Contest:
         reason = truth if isinstance(truth, str) else ""
         warnings = tuple(filter(None, (self.threads.warning, cause, *self._uncompared())))
         return Comparison(
-            self.graph.name, rows, self._caption(times, len(sets), reason), tuple(self.missing), work.bytes, work.flops,
+            self.graph.name, rows, self._caption(times, len(sets), reason, work.uncounted), tuple(self.missing), work.bytes, work.flops,
             work.bytes / copy / 1e9 if copy else 0.0, limit.flops / 1e9 if limit is not None and work.flops else 0.0, warnings, reason,
         )  # fmt: skip
 
@@ -389,7 +389,7 @@ class _Contest:
         following = cycle(sets)
         return lambda: entry.function(*next(following))
 
-    def _caption(self, times: Mapping[str, Spread], sets: int, reason: str) -> str:
+    def _caption(self, times: Mapping[str, Spread], sets: int, reason: str, uncounted: Sequence[str]) -> str:
         where = "; ".join(device_named(device).availability().what for device in self.devices)
         used = next((entry.executable.library(*self.args) for entry in self.entries if entry.executable is not None), self.library.name)
         library = f"{LIBRARY_NAMES[used]}'s allocator"
@@ -408,11 +408,12 @@ class _Contest:
             plain += "; frozen: with weights folded and laid out anew, as irs.compile does"
         if any(map(_is_foreign, self.entries)):
             plain += "; compile of what irscope did not make: its first call less a later one"
+        flops = f"; of GFLOP/s: without {listed(uncounted, most=4)}, whose arithmetic is not known" if uncounted else ""
         return (
             f"{where}. Median and quartiles of {count}; {plural(self.threads.count, 'thread')}; {library} for all, "
             f"{memory}; {reads}; op by op: {plain}; of copy: to read arguments and weights and write results once in that time, as a part "
             "of the speed of a copy; "
-            f"kernels: compiled, of which a group may have several; launched: groups and library calls of a run; {errors}."
+            f"kernels: compiled, of which a group may have several; launched: groups and library calls of a run{flops}; {errors}."
         )
 
 

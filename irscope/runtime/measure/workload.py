@@ -30,7 +30,7 @@ from irscope.runtime.program import flatten
 
 _WITHOUT_EXPRESSION: Final = {"aten::native_batch_norm": 4}
 """Additions and multiplications per element of ops without an expression; other ops count one."""
-_ADDED_TO: Final = ("addmm", "addmv", "baddbmm", "addbmm")
+_ADDED_TO: Final = ("addmm", "addmv", "baddbmm", "addbmm", "_addmm_activation")
 """Products that are added to their first operand."""
 _RECURRENT: Final = ("lstm", "gru", "rnn_tanh", "rnn_relu", "lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell")
 _ARITHMETIC: Final = ("pointwise", "reduction", "normalization")
@@ -45,6 +45,8 @@ class Workload:
 
     bytes: int
     flops: int
+    uncounted: tuple[str, ...] = ()
+    """The ops whose arithmetic is not known, and not counted."""
 
 
 def workload(graph: Graph, library: Library, bound: Any, args: Sequence[Any]) -> Workload:
@@ -56,13 +58,17 @@ def workload(graph: Graph, library: Library, bound: Any, args: Sequence[Any]) ->
         slots[slot] = bound[value] if value in bound else next(rest)
     given = [slots[slot] for slot in code.inputs]
     inputs, written, flops = _Parts(given), _Parts(given), 0
+    uncounted: dict[str, None] = {}
 
     def after(position: int) -> None:
         nonlocal flops
         step = code.instructions[position]
         if step.kind == "call" and step.node is not None:
             operands, results = [slots[slot] for slot in step.reads], [slots[slot] for slot in step.writes]
-            flops += flops_of(step.node, operands, results) or 0
+            counted = flops_of(step.node, operands, results)
+            flops += counted or 0
+            if counted is None:
+                uncounted[step.node.op] = None
             if category_of(step.node) not in _PASSED_ON:
                 inputs.read(read_by(step.node, operands), part_read(step.node, operands, results))
             if effect_of(step.node) == "in-place":
@@ -72,7 +78,7 @@ def workload(graph: Graph, library: Library, bound: Any, args: Sequence[Any]) ->
     made = [leaf for leaf in leaves([slots[slot] for slot in code.outputs]) if inputs.input_of(_place(leaf)) is None]
     results = _Parts(made)
     results.read(made)
-    return Workload(inputs.bytes + written.bytes + results.bytes, flops)
+    return Workload(inputs.bytes + written.bytes + results.bytes, flops, tuple(uncounted))
 
 
 class _Parts:
@@ -205,27 +211,64 @@ def flops_of(node: Node, given: Sequence[Any], made: Any) -> int | None:
         steps = operands[0] if is_transposed else result
         return 2 * prod(steps) * prod(operands[2 if has_other else 1][1:]) + (prod(result) if has_other else 0)
     if name == "einsum":
-        return _einsum_flops(*given[:2])
-    if name == "outer":
+        return _einsum_flops(*given[:3])
+    if name in ("linalg_multi_dot", "chain_matmul"):
+        return _chain_flops([tuple(each.shape) for each in given[0]])
+    if name == "tensordot":
+        summed: Sequence[int] = given[2]
+        return 2 * prod(result) * prod(operands[0][dim] for dim in summed)
+    if name == "linalg_vecdot":
+        return 2 * int(prod(np.broadcast_shapes(*operands[:2])))
+    if name in ("outer", "ger", "kron"):
         return prod(result)
-    if name in _ADDED_TO or (category == "matmul" and len(operands) >= 2):
+    if name in _ADDED_TO or name in ("vdot", "inner") or (category == "matmul" and len(operands) >= 2):
         left = operands[name in _ADDED_TO]
         return 2 * prod(result) * (left[-1] if left else 1) * (left[0] if name == "addbmm" else 1)
     return None if operands else 0
 
 
-def _einsum_flops(equation: str, tensors: Sequence[Any]) -> int | None:
-    """The arithmetic of a product of two tensors; None for more, whose order is the library's."""
-    terms = equation.replace(" ", "").partition("->")[0].split(",")
-    if len(tensors) != 2 or "." in equation:
-        return None
-    sizes: dict[str, int] = {}
-    for term, tensor in zip(terms, tensors, strict=True):
-        sizes.update({k: n for k, n in zip(term, tensor.shape, strict=True) if n != 1 or k not in sizes})
-    both, once = set(terms[0]) & set(terms[1]), set(terms[0]) ^ set(terms[1])
-    result = set(equation.partition("->")[2]) if "->" in equation else {k for k in sizes if terms[0].count(k) + terms[1].count(k) == 1}
-    products = prod(sizes[k] for k in sizes if k in both or (k in once and k in result))  # others are summed before
-    return products * (2 if both - result else 1)
+def _einsum_flops(equation: str, tensors: Sequence[Any], path: Sequence[int] | None = None) -> int:
+    """The arithmetic of products taken two at a time, in torch's order; what no other operand has is summed before."""
+    left, arrow, right = equation.replace(" ", "").partition("->")
+    sizes: dict[str | int, int] = {}
+    terms: list[set[str | int]] = []
+    """The axes of each operand with more than one index; those of an ellipsis are numbers, counted from the last."""
+    written: list[str] = left.split(",")
+    for term, tensor in zip(written, tensors, strict=True):
+        before, _, after = term.partition("...")
+        names = [*before, *range(len(before) + len(after) - len(tensor.shape), 0), *after]
+        given = dict(zip(names, tensor.shape, strict=True))
+        terms.append({name for name, size in given.items() if size != 1})
+        sizes.update({name: size for name, size in given.items() if size != 1})
+    letters = "".join(written).replace(".", "")
+    kept: set[str | int] = {name for name in sizes if isinstance(name, int)}
+    kept.update(right.replace(".", "") if arrow else (name for name in letters if letters.count(name) == 1))
+    flops, order = 0, iter(path or ())
+    while len(terms) > 1:
+        first, second = sorted((next(order, 0), next(order, 1)))
+        pair = terms.pop(second), terms.pop(first)
+        wanted = kept.union(*terms)
+        summed = [term - wanted - other for term, other in (pair, pair[::-1])]
+        flops += sum(prod(sizes[name] for name in term) for term, gone in zip(pair, summed, strict=True) if gone)
+        one, other = (term - gone for term, gone in zip(pair, summed, strict=True))
+        both = one | other
+        flops += prod(sizes[name] for name in both) * (2 if both - wanted else 1)
+        terms.append(both & wanted)
+    return flops + (prod(sizes[name] for name in terms[0]) if terms[0] - kept else 0)
+
+
+def _chain_flops(shapes: Sequence[tuple[int, ...]]) -> int:
+    """The arithmetic of a chain of matrix products in the order that needs least; the first and the last factor may be vectors."""
+    first = shapes[0] if len(shapes[0]) == 2 else (1, *shapes[0])
+    sizes = [*first, *(shape[-1] if len(shape) == 2 else 1 for shape in shapes[1:])]
+    least = {(at, at): 0 for at in range(len(shapes))}
+    for length in range(1, len(shapes)):
+        for start in range(len(shapes) - length):
+            end = start + length
+            least[start, end] = min(
+                least[start, cut] + least[cut + 1, end] + 2 * sizes[start] * sizes[cut + 1] * sizes[end + 1] for cut in range(start, end)
+            )
+    return least[0, len(shapes) - 1]
 
 
 def _flops_at_a_point(node: Node, operands: Sequence[Any]) -> int:

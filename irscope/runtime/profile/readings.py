@@ -156,7 +156,8 @@ class Readings:
         for index, node in enumerate(way.nodes):
             cost, has_kernels = way.cost(node), way.plain.has_kernels(node)
             if has_kernels:  # the arithmetic of a group is that of its nodes one by one
-                cost.flops = sum(plain.cost(member).flops for member in self.members.get(node.id, ()))
+                members = [plain.cost(member) for member in self.members.get(node.id, ())]
+                cost.flops, cost.is_counted = sum(each.flops for each in members), all(each.is_counted for each in members)
                 moved = self.moved.get(node.id)
                 if isinstance(moved, int):  # what its kernel needs of the operands, as in the fusion's table
                     cost.written_bytes = min(cost.written_bytes, moved * cost.calls)
@@ -364,7 +365,7 @@ def summed_table(profile: Readings, way: str, by: By) -> pd.DataFrame:
         cells.append({
             by: key, "ms": ns / 1e6, "share": ns / whole, "nodes": len(found), "calls": sum(share.row.calls for share in found),
             "launches": sum(kernels.values()), "MB": sum(share.row.cost.bytes * share.part for share in found) / 1e6,
-            "MFLOP": sum(share.row.cost.flops * share.part for share in found) / 1e6,
+            "MFLOP": sum(s.row.cost.flops * s.part for s in found) / 1e6 if all(s.row.cost.is_counted for s in found) else None,
             "estimated": sum(share.ns for share in found if share.is_estimated) / ns if ns else 0.0,
         })  # fmt: skip
     cells.sort(key=lambda row: -row["ms"])

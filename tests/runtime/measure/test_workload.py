@@ -62,36 +62,68 @@ def test_products_and_convolutions():
     assert work.bytes == 4 * (x.numel() + parameters + 20)
 
 
-def _products() -> dict[str, Any]:
+def _products() -> dict[str, tuple[Any, tuple[Any, ...], int]]:
+    """Products, their operands, and the additions and multiplications that torch's counter does not count."""
     torch = pytest.importorskip("torch")
     from torch.nn import Conv2d, ConvTranspose2d, Linear, functional
 
     x, y, z, image = torch.rand(2, 3, 7), torch.rand(2, 7, 5), torch.rand(3, 5), torch.rand(2, 4, 9, 9)
+    a, b, c, v, w = torch.rand(2, 3), torch.rand(3, 4), torch.rand(4, 5), torch.rand(7), torch.rand(3)
+
+    def einsum(equation: str, *given: Any, more: int = 0) -> tuple[Any, tuple[Any, ...], int]:
+        return lambda *them: torch.einsum(equation, *them), given, more
+
     return {
-        "addmm": (torch.addmm, (z, x[0], y[0])),
-        "baddbmm": (torch.baddbmm, (z.expand(2, 3, 5), x, y)),
-        "einsum": (lambda a, b: torch.einsum("bij, bjk -> bik", a, b), (x, y)),
-        "einsum that sums first": (lambda a, b: torch.einsum("ijk, jl -> il", a, b), (x, z)),
-        "grouped": (lambda a, b: functional.conv2d(a, b, groups=2, stride=2), (image, torch.rand(6, 2, 3, 3))),
-        "transposed": (lambda a, b: functional.conv_transpose2d(a, b, stride=2), (image, torch.rand(4, 6, 3, 3))),
-        "trained products": (Linear(7, 5), (x,)),
-        "trained convolutions": (torch.nn.Sequential(Conv2d(4, 6, 3), Conv2d(6, 4, 3, stride=2)), (image,)),
-        "trained transposed": (ConvTranspose2d(4, 6, 3, stride=2), (image,)),
-    }
+        "addmm": (torch.addmm, (z, x[0], y[0]), 0),
+        "baddbmm": (torch.baddbmm, (z.expand(2, 3, 5), x, y), 0),
+        "addbmm": (torch.addbmm, (z, x, y), 2 * 2 * 3 * 7 * 5),
+        "addmv": (torch.addmv, (w, x[0], v), 2 * 3 * 7),
+        "dot": (torch.dot, (v, v), 2 * 7),
+        "vdot": (torch.vdot, (v, v), 2 * 7),
+        "vecdot": (torch.linalg.vecdot, (x, v), 2 * 6 * 7),
+        "inner": (torch.inner, (x, x[0]), 0),
+        "inner of vectors": (torch.inner, (v, v), 2 * 7),
+        "ger": (torch.ger, (v, w), 7 * 3),
+        "kron": (torch.kron, (a, b), 6 * 12),
+        "tensordot": (lambda a, b: torch.tensordot(a, b, ([1], [0])), (x, z), 0),
+        "chain": (lambda *them: torch.linalg.multi_dot(them), (torch.rand(10, 2), a, b, c), 0),
+        "chain of vectors": (lambda *them: torch.linalg.multi_dot(them), (a[0], b, c[:, 0]), 0),
+        "einsum": einsum("bij, bjk -> bik", x, y),
+        "einsum with an ellipsis": einsum("...ij,...jk->...ik", x[0], y),
+        "einsum of three": einsum("ij,jk,kl->il", a, b, c),
+        "einsum of four, in another order": einsum("ij,kl,jk,lm->im", a, c, b, torch.rand(5, 6)),
+        "einsum that sums first": einsum("ijk, jl -> il", x, z, more=2 * 3 * 7),
+        "einsum of sums": einsum("bn,bm->b", a, torch.rand(2, 5), more=2 * 3 + 2 * 5 + 2),
+        "einsum of products": einsum("ij,ij->ij", a, a, more=6),
+        "einsum of a diagonal": einsum("ii,ij->j", x[0, :, :3], z),
+        "einsum of one": einsum("ij->i", a, more=6),
+        "attention of groups": (
+            lambda q, k, v: functional.scaled_dot_product_attention(q, k, v, enable_gqa=True),
+            (torch.rand(2, 8, 10, 16), torch.rand(2, 2, 12, 16), torch.rand(2, 2, 12, 6)), 2 * 8 * 10 * 12 * 25,
+        ),
+        "grouped": (lambda a, b: functional.conv2d(a, b, groups=2, stride=2), (image, torch.rand(6, 2, 3, 3)), 0),
+        "transposed": (lambda a, b: functional.conv_transpose2d(a, b, stride=2, groups=2), (image, torch.rand(4, 3, 3, 3)), 0),
+        "trained products": (Linear(7, 5), (x,), 0),
+        "trained convolutions": (torch.nn.Sequential(Conv2d(4, 6, 3), Conv2d(6, 4, 3, stride=2)), (image,), 0),
+        "trained transposed": (ConvTranspose2d(4, 6, 3, stride=2), (image,), 0),
+    }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["addmm", "baddbmm", "einsum", "einsum that sums first", "grouped", "transposed", *TRAINED])
-def test_products_count_as_torch_counts_them_which_leaves_out_additions(name: str, torch: Any) -> None:
+def test_products_count_as_torch_counts_them_which_leaves_out_additions(torch: Any) -> None:
     from torch.utils.flop_counter import FlopCounterMode
 
-    function, args = _products()[name]
-    with FlopCounterMode(display=False) as torchs:
-        made = function(*args)
-        if name in TRAINED:
-            made.sum().backward()
-    g = irs.load(function, *args, backward=True, loss=torch.sum) if name in TRAINED else irs.load(function, *args)
-    additions = workload(g, TorchLibrary(), dict(g.bound), args).flops - torchs.get_total_flops()
-    assert 0 <= additions <= (4 * made.numel() if name in TRAINED else 0)
+    for name, (function, args, left_out) in _products().items():
+        with FlopCounterMode(display=False) as torchs, torch.set_grad_enabled(name in TRAINED):
+            made = function(*args)
+            if name in TRAINED:
+                made.sum().backward()
+        g = irs.load(function, *args, backward=True, loss=torch.sum) if name in TRAINED else irs.load(function, *args)
+        work = workload(g, TorchLibrary(), dict(g.bound), args)
+        additions = work.flops - torchs.get_total_flops() - left_out
+        assert 0 <= additions <= (4 * made.numel() if name in TRAINED else 0), name
+        assert work.uncounted == ()
+    g = irs.load(torch.cdist, args[0][0, 0], args[0][0, 0])
+    assert workload(g, TorchLibrary(), {}, (args[0][0, 0],) * 2).uncounted == ("aten::cdist",)
 
 
 @pytest.mark.filterwarnings("ignore:The tensor attributes")  # torch.export's, of recurrent layers

@@ -1,11 +1,26 @@
-"""Nested values and calls, and the memory of the tensors in them as ranges of addresses.
+"""Nested values and calls, the memory of the tensors in them as ranges of addresses, and values by their keys.
 
 A program may be nested a hundred thousand deep, so what walks one does without the Python stack; values are not (`map_leaves`)."""
 
-from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
+    """The values by their keys, both in the order of the pairs.
+
+    >>> grouped((len(word), word) for word in ("relu", "add", "tanh"))
+    {4: ['relu', 'tanh'], 3: ['add']}
+    """
+    found: dict[K, list[V]] = {}
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
+    return found
 
 
 def leaves(nested: Any) -> Iterator[Any]:

@@ -12,6 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
+from irscope._base.nested import grouped
 from irscope._base.words import plural, shortened
 from irscope.analysis.dependence import dependences
 from irscope.analysis.per_graph import per_graph
@@ -171,7 +172,8 @@ class BoxTree:
         more = len(node.outputs) - _MOST_TYPES
         detail = ", ".join(short_type(value.type) for value in node.outputs[:_MOST_TYPES]) + (f" and {more:,} more" if more > 0 else "")
         if made["kind"] == "group":
-            ops = [inner for inner in node.blocks[0].nodes if inner.op != repeats.CONSTANT and not self._is_number(inner)]
+            numbers = repeats.folded_numbers(self.graph).keys()  # what stretches one is named by the labels of its readers
+            ops = [each for each in node.blocks[0].nodes if each.op != repeats.CONSTANT and numbers.isdisjoint(each.outputs[:1])]
             label, further = " · ".join(map(self._called, ops[:3])), " …" if len(ops) > 3 else ""
             if len(label) > _LONGEST_TITLE:  # better no numbers than a cut
                 label = " · ".join(short_op(inner.op) for inner in ops[:3])
@@ -202,10 +204,6 @@ class BoxTree:
         if not numbers or node.blocks or numbers.keys().isdisjoint(node.inputs) or category_of(node) not in ("pointwise", "view"):
             return name
         return f"{name}({', '.join(numbers.get(value, '·') for value in node.inputs if isinstance(value.type, TensorType))})"
-
-    def _is_number(self, node: Node) -> bool:
-        """Whether a node only stretches a number, which the labels of its readers name."""
-        return bool(node.outputs) and node.op != repeats.CONSTANT and node.outputs[0] in repeats.folded_numbers(self.graph)
 
     @cached_property
     def modules(self) -> tuple[repeats.ModuleText, Mapping[str, Sequence[Node]]]:
@@ -564,10 +562,7 @@ class _Draft:
     @cached_property
     def _makers(self) -> Mapping[int, list[int]]:
         """The boxes whose values each box reads."""
-        found: dict[int, list[int]] = {}
-        for source, target in zip(self.sources, self.targets, strict=True):
-            found.setdefault(target, []).append(source)
-        return found
+        return grouped(zip(self.targets, self.sources, strict=True))
 
     def _cut(self, around: int, inside: dict[int, list[int]]) -> None:
         """Group the boxes of a long level into stretches, recursively."""

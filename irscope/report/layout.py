@@ -28,6 +28,7 @@ from itertools import accumulate, pairwise
 from math import ceil, inf
 from typing import Final
 
+from irscope._base.nested import grouped
 from irscope.report.view_models import Box, GraphView
 
 GAP_X: Final = 18.0
@@ -157,14 +158,9 @@ def _ranks(count: int, edges: Sequence[tuple[int, int]], anchored: Collection[in
 
 def _split(rank: Sequence[int]) -> list[int]:
     """The rows with those of many boxes split, in program order, and without empty ones."""
-    held = [0] * (max(rank) + 1)
-    for row in rank:
-        held[row] += 1
-    parts = [ceil(count / _MOST_IN_ROW) for count in held]
-    starts = [0]
-    for count in parts:
-        starts.append(starts[-1] + count)
-    taken, split = [0] * len(held), []
+    held, taken, split = Counter(rank), Counter[int](), []
+    parts = [ceil(held[row] / _MOST_IN_ROW) for row in range(max(rank) + 1)]
+    starts = [0, *accumulate(parts)]
     for row in rank:
         split.append(starts[row] + taken[row] // ceil(held[row] / parts[row]))
         taken[row] += 1
@@ -425,9 +421,7 @@ def lay_out(view: GraphView, closed: Collection[int] | None = None) -> Layout:
     shut = frozenset(view["closed"] if closed is None else closed)
     shown = _shown(view, shut)
     visible = [box for box in view["boxes"] if shown[box["id"]] == box["id"]]
-    children: dict[int, list[int]] = {}
-    for box in visible:
-        children.setdefault(box["parent"], []).append(box["id"])
+    children = grouped((box["parent"], box["id"]) for box in visible)
     crossing = _Crossings(view)
     levels = _lift(view, shown, crossing)
     copies, labels = _copies(view), _labels(visible)

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
+from irscope._base.nested import grouped
 from irscope.ir import Graph, Node, TensorData, Value
 from irscope.ir.core import GROUPS
 from irscope.ir.structural import same_payload
@@ -75,7 +76,8 @@ class Match:
         self._pair(left, right, lambda node: keys[node] if not count[keys[node]] else None)
         names = {**self.first.names, **self.second.names}
         self._pair(left, right, lambda node: given_name(node, names))
-        for key, is_any_op in ((lambda node: node.op, False), (_results, True)):  # first nodes of one op, then those whose op was replaced
+        # first nodes of one op, then those whose op was replaced: by another with as many results, but no constant by a node
+        for key, is_any_op in ((lambda node: node.op, False), (lambda node: (len(node.outputs), node.op == "prim::Constant"), True)):
             self._pair_makers(left, key)
             self._pair_readers(left, right)
             self._pair_in_gaps(left, right, key, only_if_as_many=is_any_op)
@@ -84,12 +86,7 @@ class Match:
     def _pair(self, left: Iterable[Node], right: Iterable[Node], key: Callable[[Node], Hashable]) -> None:
         """Pair unpaired nodes with equal keys, in order; nodes with the key None stay unpaired."""
         taken = set(self.nodes.values())
-        waiting: dict[Hashable, list[Node]] = {}
-        for node in right:
-            if node not in taken:
-                waiting.setdefault(key(node), []).append(node)
-        for same in waiting.values():
-            same.reverse()
+        waiting = grouped((key(node), node) for node in reversed([*right]) if node not in taken)
         for node in left:
             if node not in self.nodes and (found := key(node)) is not None and waiting.get(found):
                 self.nodes[node] = waiting[found].pop()
@@ -97,10 +94,7 @@ class Match:
     def _pair_readers(self, left: list[Node], right: list[Node]) -> None:
         """Pair nodes of one op that read corresponding values, in the order of the text, so that a pair makes others."""
         taken = set(self.nodes.values())
-        waiting: dict[Hashable, list[Node]] = {}
-        for node in reversed(right):
-            if node not in taken:
-                waiting.setdefault(self._reading_key(self.second, node), []).append(node)
+        waiting = grouped((self._reading_key(self.second, node), node) for node in reversed(right) if node not in taken)
         for node in left:
             if node not in self.nodes and node.inputs and (same := waiting.get(self._reading_key(self.first, node))):
                 self.nodes[node] = same.pop()

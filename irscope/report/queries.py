@@ -14,9 +14,11 @@ from difflib import get_close_matches
 from functools import cached_property
 from itertools import islice
 from math import prod
+from operator import eq, ge, gt, le, lt
 from typing import TYPE_CHECKING, Any
 
 from irscope._base.frozen import EMPTY
+from irscope._base.nested import grouped
 from irscope.analysis.alias import AliasDb
 from irscope.errors import ArgumentError, IrscopeError
 from irscope.ir import GROUPS, Graph, Node, TensorType, Type, Value
@@ -32,9 +34,7 @@ if TYPE_CHECKING:
     from irscope.transforms.dedup import Dedup
 
 Found = frozenset[Node | Value]
-_COMPARE: Mapping[str, Callable[[float, float], bool]] = {
-    "<": lambda a, b: a < b, "<=": lambda a, b: a <= b, ">": lambda a, b: a > b, ">=": lambda a, b: a >= b, "=": lambda a, b: a == b,
-}  # fmt: skip
+_COMPARE: Mapping[str, Callable[[float, float], bool]] = {"<": lt, "<=": le, ">": gt, ">=": ge, "=": eq}
 _UNITS = {"k": 1e3, "M": 1e6, "G": 1e9}
 _FEW = 500
 _LONG = 100_000  # The longest program, in nodes, that is also searched as written.
@@ -62,7 +62,7 @@ class Queries:
         if not query.strip():
             return []
         found = self._found(parse_query(query))
-        if _has_value(found):
+        if _has(found, Value):
             return sorted(found, key=self._stands if len(found) < _FEW else self._place.__getitem__)
         if len(found) > len(self.nodes) // 32:  # a scan over all nodes is faster than sorting
             return [node for node in self.nodes if node in found]
@@ -181,10 +181,7 @@ class Queries:
 
     @cached_property
     def of_op(self) -> Mapping[str, list[Node]]:
-        found: dict[str, list[Node]] = {}
-        for node in self.nodes:
-            found.setdefault(node.op, []).append(node)
-        return found
+        return grouped((node.op, node) for node in self.nodes)
 
     @cached_property
     def of_types(self) -> list[tuple[Type, list[Node]]]:
@@ -201,12 +198,7 @@ class Queries:
     @cached_property
     def of_place(self) -> Mapping[str, list[Node]]:
         """Nodes by module and by source location, both in lower case."""
-        found: dict[str, list[Node]] = {}
-        for node in self.nodes:
-            for told in (node.scope, "" if node.location is None else str(node.location)):
-                if told:
-                    found.setdefault(told.lower(), []).append(node)
-        return found
+        return grouped((told.lower(), node) for node in self.nodes for told in (node.scope, str(node.location or "")) if told)
 
     @cached_property
     def _db(self) -> AliasDb:
@@ -218,19 +210,19 @@ class Queries:
                 return frozenset(self._term(query))
             case Combined("!", (part, *_)):
                 found = self._found(part)
-                if found and not _has_node(found):
+                if found and not _has(found, Node):
                     return frozenset(self.graph.values()) - found
                 return frozenset(self.nodes) - self._as_nodes(found)
             case Combined("|", parts):
                 return frozenset().union(*map(self._found, parts))
             case Combined(_, parts):
                 sets = [self._found(part) for part in parts]
-                if any(map(_has_node, sets)):
+                if any(_has(found, Node) for found in sets):
                     sets = [self._as_nodes(found) for found in sets]
                 return frozenset.intersection(*sets)
 
     def _as_nodes(self, found: Found) -> Found:
-        if not _has_value(found):
+        if not _has(found, Value):
             return found
         producer = self.graph.producer
         return frozenset(
@@ -349,12 +341,8 @@ class Queries:
         return (node for amount, nodes in amounts if amount is not None and compare(amount, wanted) for node in nodes)
 
 
-def _has_value(found: Found) -> bool:
-    return Value in set(map(type, found))
-
-
-def _has_node(found: Found) -> bool:
-    return Node in set(map(type, found))
+def _has(found: Found, kind: type) -> bool:
+    return kind in set(map(type, found))
 
 
 _AMOUNTS: Mapping[str, Callable[[TensorType], float | None]] = {

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import takewhile
+from itertools import groupby, takewhile
 from operator import attrgetter
 from typing import Final
 
@@ -110,7 +110,6 @@ class ModuleCalls:
 # Finds nodes without a box, shown by the text alone: constants, number arithmetic, and lists that their only user unpacks.
 
 CONSTANT = "prim::Constant"
-_ALWAYS_SHOWN = frozenset({"prim::Print"})
 
 
 def quiet_nodes(graph: Graph) -> set[Node]:
@@ -145,7 +144,7 @@ def quiet_nodes(graph: Graph) -> set[Node]:
             )
         )
         is_number = node.op in _STRETCHES and node.outputs[0] in numbers
-        if node.op == CONSTANT or is_link or is_number or (is_number_work and node.op not in _ALWAYS_SHOWN):
+        if node.op == CONSTANT or is_link or is_number or (is_number_work and node.op != "prim::Print"):
             quiet.add(node)
     return quiet
 
@@ -331,32 +330,16 @@ def maker_sides(graph: Graph) -> Mapping[Value, Value]:
 def runs_of(paths: Sequence[str], nodes: Mapping[str, Sequence[Node]], text: ModuleText) -> list[Run]:
     """The runs among sibling modules, given by path in program order, each path once."""
     runs: list[Run] = []
-    start = 0
-    while start < len(paths):
-        end = start + 1
-        pattern, count = _NUMBER.sub("#", paths[start]), len(nodes.get(paths[start], ()))
-        while end < len(paths) and _NUMBER.sub("#", paths[end]) == pattern and len(nodes.get(paths[end], ())) == count:
-            end += 1
-        if count and end - start >= FEWEST:
-            for first, last, holes in _alike([text.encode(nodes[path]) for path in paths[start:end]]):
-                members = range(start + first, start + last)
+    for (_, count), places in groupby(range(len(paths)), lambda k: (_NUMBER.sub("#", paths[k]), len(nodes.get(paths[k], ())))):
+        similar = list(places)
+        texts = {k: text.encode(nodes[paths[k]]) for k in similar} if count and len(similar) >= FEWEST else {}
+        for _, alike in groupby(texts.items(), lambda item: item[1][0]):
+            members = dict(alike)
+            if len(members) >= FEWEST:
+                holes = sum(len(set(column)) > 1 for column in zip(*(own for _, own in members.values()), strict=True))
                 fusions = {text.fusion(nodes[paths[k]]) for k in members}
                 runs.append(Run(tuple(members), holes, len(fusions) == 1))
-        start = end
     return runs
-
-
-def _alike(texts: Sequence[Encoding]) -> Iterator[tuple[int, int, int]]:
-    """The first and the end of each run, with the number of its holes."""
-    first = 0
-    for k in range(1, len(texts) + 1):
-        if k < len(texts) and texts[k][0] == texts[first][0]:
-            continue
-        if k - first >= FEWEST:
-            holes = [text[1] for text in texts[first:k]]
-            differ = sum(len(set(column)) > 1 for column in zip(*holes, strict=True))
-            yield first, k, differ
-        first = k
 
 
 def told_range(paths: Sequence[str]) -> str:

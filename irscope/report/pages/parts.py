@@ -183,11 +183,6 @@ def _remarks(page: ProgramPage) -> Fields:
     return {"remarks": panes.remarks_table(exploration.fusion.history, exploration.names, None if page.is_whole else _MOST_REMARKS)}
 
 
-def _programs(page: ProgramPage) -> Fields:
-    stops = program_stops(page.exploration.fusion.history)
-    return {"programs": stops} if stops else {}
-
-
 def _decided(page: ProgramPage) -> Fields:
     decisions, program = page.exploration.decisions, page.exploration.decided
     if decisions is None or program is None:
@@ -252,7 +247,7 @@ PARTS: Final[dict[str, tuple[Callable[[ProgramPage], Fields], Cost]]] = {
     "numbers": (_numbers, Cost.EACH_GROUP),
     "remarks": (_remarks, Cost.EACH_GROUP),
     "timeline": (lambda page: {} if page.timeline is None else {"timeline": page.timeline}, Cost.WHOLE_PROGRAM),
-    "programs": (_programs, Cost.LITTLE),
+    "programs": (lambda page: {"programs": stops} if (stops := program_stops(page.exploration.fusion.history)) else {}, Cost.LITTLE),
     "decided": (_decided, Cost.LITTLE),
     "profile": (_profile, Cost.LITTLE),
     "later": (_later, Cost.LITTLE),

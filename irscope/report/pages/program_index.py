@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+from irscope._base.nested import grouped
 from irscope._base.words import shortened
 from irscope.errors import IrscopeError, UnknownName
 from irscope.ir import Graph, Node, Value
@@ -94,10 +95,8 @@ class ProgramIndex:
 
     def _kinds(self) -> list[str]:
         """The op categories that have boxes, determined by one node per op: all nodes of an op with tensors are alike."""
-        by_op: dict[str, list[Node]] = {}
-        for subject, kind in zip(self.tree.subjects, self.tree.kinds, strict=True):
-            if kind == "op" and isinstance(subject, Node):
-                by_op.setdefault(subject.op, []).append(subject)
+        boxes = zip(self.tree.subjects, self.tree.kinds, strict=True)
+        by_op = grouped((subject.op, subject) for subject, kind in boxes if kind == "op" and isinstance(subject, Node))
         found: dict[str, None] = dict.fromkeys(category_of(nodes[0]) for nodes in by_op.values())
         writing = (nodes for nodes in by_op.values() if effect_of(nodes[0]) == "in-place")
         if any(writes_memory(self._graph, node) for nodes in writing for node in nodes):

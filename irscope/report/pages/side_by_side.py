@@ -16,6 +16,7 @@ from itertools import pairwise
 from math import gcd
 from typing import Final, Literal, NamedTuple
 
+from irscope._base.nested import grouped
 from irscope._base.words import listed
 from irscope.errors import ArgumentError
 from irscope.ir import Graph, Node
@@ -163,12 +164,8 @@ def _called(graph: Graph, node: Node) -> str:
 
 def _gathered(nodes: Iterable[Node], key: Callable[[Node], Hashable]) -> dict[Hashable, list[Node]]:
     """The nodes by a key; those without one are left out."""
-    found: dict[Hashable, list[Node]] = {}
-    for node in nodes:
-        place = key(node)
-        if place is not None and place != (None, node.scope):
-            found.setdefault(place, []).append(node)
-    return found
+    places = ((key(node), node) for node in nodes)
+    return grouped((place, node) for place, node in places if place is not None and place != (None, node.scope))
 
 
 def _rounds(nodes: Sequence[Node]) -> int:

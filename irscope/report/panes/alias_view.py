@@ -8,6 +8,7 @@ from math import inf
 from textwrap import wrap
 from typing import Final, Literal, NamedTuple
 
+from irscope._base.nested import grouped
 from irscope._base.results import Verdict
 from irscope._base.words import plural, shortened
 from irscope.analysis.alias import AliasDb, Step
@@ -209,12 +210,8 @@ class MemoryPictures:
     @cached_property
     def _values(self) -> Mapping[int, list[Value]]:
         """The names of each class in the order of definition: several share an element if they are always the same object."""
-        found: dict[int, list[Value]] = {}
-        for value in self._graph.values():
-            element = self._sealed.element_of.get(value)
-            if element is not None and self._db.is_memory(value):
-                found.setdefault(self._sealed.class_of[element], []).append(value)
-        return found
+        elements = ((self._sealed.element_of.get(value), value) for value in self._graph.values() if self._db.is_memory(value))
+        return grouped((self._sealed.class_of[element], value) for element, value in elements if element is not None)
 
     @cached_property
     def _inside(self) -> Mapping[int, list[int]]:
@@ -234,12 +231,8 @@ class MemoryPictures:
 
     @cached_property
     def _above(self) -> Mapping[int, list[int]]:
-        found: dict[int, list[int]] = {}
-        for edges in (self._sealed.targets, self._inside):
-            for source, targets in edges.items():
-                for target in targets:
-                    found.setdefault(target, []).append(source)
-        return found
+        edges = chain(self._sealed.targets.items(), self._inside.items())
+        return grouped((target, source) for source, targets in edges for target in targets)
 
     def _nearest(self, start: int) -> list[int]:
         """A class and those near it, breadth first, up to the limit of one picture."""
@@ -437,10 +430,8 @@ def _place_columns(
     """Set the x of each lane; returns the channel of each row whose line passes other names of its lane, and the right edge.
     The first lane of a cone has room for its title."""
     column = [lanes[row.place].column if row.place != -1 else -1 for row in rows]
-    needs: dict[int, list[tuple[int, int, int]]] = {}  # by column: from, to, the row that needs it
-    for k, source in enumerate(sources):
-        if source is not None and any(column[between] == column[k] for between in range(min(source, k) + 1, max(source, k))):
-            needs.setdefault(column[k], []).append((min(source, k), max(source, k), k))
+    spans = [(min(source, k), max(source, k), k) for k, source in enumerate(sources) if source is not None]
+    needs = grouped((column[k], (a, b, k)) for a, b, k in spans if column[k] in column[a + 1 : b])
     channels: dict[int, int] = {}
     count: dict[int, int] = {}
     for at, wanted in needs.items():

@@ -6,6 +6,7 @@ from difflib import SequenceMatcher
 from itertools import takewhile
 from typing import Any, Final
 
+from irscope._base.nested import grouped
 from irscope._base.words import plural, shortened
 from irscope.errors import UnknownNumber
 from irscope.ir import Node, Value
@@ -131,7 +132,6 @@ _MOST_ROWS: Final = 80
 _MOST_PLACES: Final = 48
 _LONGEST_VALUE: Final = 60
 _ORDER: Final = {"constant": 0, "type": 1, "value": 2, "chain": 3}
-_Row = tuple[str, tuple[str, ...]]  # The kind of difference, and its value in each module.
 
 
 def repeat_view(tree: BoxTree, number: int) -> RepeatView:
@@ -140,9 +140,7 @@ def repeat_view(tree: BoxTree, number: int) -> RepeatView:
     paths = list(members.values())
     text, nodes = tree.modules
     places = [nodes[path] for path in members.values()]
-    rows: dict[_Row, list[str]] = {}
-    for kind, where, values in _differing(tree, text, places):
-        rows.setdefault((kind, values), []).append(where)
+    rows = grouped(((kind, values), where) for kind, where, values in _differing(tree, text, places))
     found = sorted(rows.items(), key=lambda row: _ORDER[row[0][0]])
     return RepeatView(
         label=f"{plural(len(places[0]), 'node')} ×{len(places)}", sentence=_sentence(len(places), [kind for (kind, _), _ in found]),

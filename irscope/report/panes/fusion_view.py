@@ -1,12 +1,14 @@
 """What fused and what did not: the table of remarks, and a sentence for each node."""
 
 from collections.abc import Mapping
+from functools import cache
 
+from irscope._base.nested import grouped
 from irscope.ir import Node, Value
 from irscope.ops.view_steps import byte_words
 from irscope.report.view_models import Column, NeighbourView, TableView
 from irscope.report.words import Renaming
-from irscope.transforms.base import History, Remark
+from irscope.transforms.base import History
 from irscope.transforms.fusion import GROUPING, Fusion
 
 _COLUMNS = [
@@ -25,24 +27,19 @@ def remarks_table(history: History, names: Mapping[Value, str], most: int | None
     """One row per remark of all passes, missed ones first, as they can be acted on; equal ones of a pass are one row, with
     their number. `most` limits the rows; the table then says how many there are. `names` are those of `names_in(history)`."""
     by_id = {value.id: name for value, name in names.items()}
-    alike: dict[tuple[int, str, str, str], list[Remark]] = {}
-    for step, record in enumerate(history.records):
-        for remark in record.remarks:
-            alike.setdefault((step, remark.kind, remark.rule, remark.because), []).append(remark)
-    given = [(several, history.records[step]) for (step, *_), several in alike.items()]
-    given.sort(key=lambda row: ("missed", "analysis", "passed").index(row[0][0].kind))
-    renaming: dict[int, Renaming] = {}
+    remarks = ((step, remark) for step, record in enumerate(history.records) for remark in record.remarks)
+    alike = grouped(((step, remark.kind, remark.rule, remark.because), remark) for step, remark in remarks)
+    given = sorted(alike.items(), key=lambda item: ("missed", "analysis", "passed").index(item[0][1]))
+    renaming = cache(lambda step: Renaming(history.records[step].before, by_id))
     rows: list[list[str | float | None]] = []
     selects = []
-    for several, record in given[:most]:
-        remark, times = several[0], f" (×{len(several)})" if len(several) > 1 else ""
-        rename = renaming.get(id(record)) or renaming.setdefault(id(record), Renaming(record.before, by_id))
-        subject = remark.subject
+    for (step, kind, rule, because), several in given[:most]:
+        subject, times = several[0].subject, f" (×{len(several)})" if len(several) > 1 else ""
         where = f"%{names[subject]}" if isinstance(subject, Value) and subject in names else repr(subject)
         if isinstance(subject, Node):
             made = next((f"%{names[value]}" for value in subject.outputs if value in names), "")
             where = f"{subject.op.partition('::')[2]} {made}".strip()
-        rows.append([remark.kind, remark.rule, where, rename(remark.because) + times])
+        rows.append([kind, rule, where, renaming(step)(because) + times])
         evidence = dict.fromkeys(each.id for remark in several for each in (remark.subject, *remark.evidence))
         selects.append(list(evidence))
     table = TableView(columns=list(_COLUMNS), rows=rows, selects=selects)

@@ -1,5 +1,6 @@
 """Memory: the bytes of tensors and the views of a buffer, the layout of each tensor and the effect of another, and the plan over time."""
 
+from collections import Counter
 from collections.abc import Collection, Container, Iterator, Sequence
 from functools import cached_property
 from typing import Final
@@ -30,19 +31,11 @@ _MOST_RUNS: Final = 50_000  # Sets with more runs than this are drawn as the int
 
 def buffers_with_views(views: ViewAliases, most: int = 6) -> list[Value]:
     """The roots of the buffers with the most views, in textual order."""
-    counts: dict[Value, int] = {}
-    for value in views.tensors():
-        root = views.root(value)
-        if root is not None and views.kind(value) == "view" and _extent(views, root):
-            counts[root] = counts.get(root, 0) + 1
-    best = set(sorted(counts, key=lambda root: -counts[root])[:most])
+    roots = (views.root(value) for value in views.tensors() if views.kind(value) == "view")
+    counts = Counter(root for root in roots if root is not None)
+    sizes = {root: covered.stop for root in counts if isinstance(covered := views.bytes(root), ByteSet)}
+    best = [root for root, _ in counts.most_common() if sizes.get(root)][:most]
     return [value for value in views.graph.values() if value in best]
-
-
-def _extent(views: ViewAliases, root: Value) -> int:
-    """The bytes of the buffer up to the last byte covered by a view."""
-    covered = views.bytes(root)
-    return covered.stop if isinstance(covered, ByteSet) else 0
 
 
 def buffer_view(views: ViewAliases, root: Value | str) -> vm.BufferView:

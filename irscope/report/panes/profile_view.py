@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -120,15 +120,13 @@ def _mark(row: NodeRow, known: Container[int]) -> vm.RoofMark | None:
 # --- modules and lines ----------------------------------------------------------------------------------------------
 
 
+@dataclass(slots=True)
 class _Part:
     """A module, line or op and its contents."""
 
-    __slots__ = ("inside", "nodes", "ns")
-
-    def __init__(self) -> None:
-        self.ns = 0.0
-        self.nodes: list[int] = []
-        self.inside: dict[str, _Part] = {}
+    ns: float = 0.0
+    nodes: list[int] = field(default_factory=list)
+    inside: dict[str, _Part] = field(default_factory=dict)
 
 
 def _icicle(profile: Profile, label: str, known: Container[int]) -> list[vm.IcicleBox]:

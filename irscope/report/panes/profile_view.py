@@ -201,18 +201,13 @@ def _lines(profile: Profile, known: Container[int]) -> list[vm.HeatLine]:
 
 
 def _groups(profile: Profile) -> list[vm.TimedGroup]:
-    if "fused" not in profile.ways:
-        return []
-    made = []
-    for row in profile.rows("fused"):
-        if row.node.op == "prim::FusionGroup":
-            before = profile.group_before(row.node)
-            made.append(
-                vm.TimedGroup(
-                    id=row.node.id, label=row.name, before=before.median / 1e6, after=row.self_time.median / 1e6,
-                    verdict=row.self_time.against(before),
-                )
-            )  # fmt: skip
+    made = [
+        vm.TimedGroup(
+            id=row.node.id, label=row.name, before=before.median / 1e6, after=row.self_time.median / 1e6,
+            verdict=row.self_time.against(before),
+        )
+        for row in profile.group_rows for before in [profile.group_before(row.node)]
+    ]  # fmt: skip
     return sorted(made, key=lambda group: -group["before"])[:40]
 
 

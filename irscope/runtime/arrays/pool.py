@@ -8,6 +8,7 @@ when the array, every view of it and every tensor that shares it are gone.
 import threading
 import weakref
 from collections.abc import Sequence
+from math import prod
 from typing import Any, Final
 
 import numpy as np
@@ -36,13 +37,10 @@ class BufferPool:
         bfloat16 arrays are arrays of uint16 words.
         """
         item = ITEM_SIZE[dtype]
-        count = 1
         if strides is None or 0 in shape:
-            for size in shape:
-                count *= size
+            count = prod(shape)
         else:  # with gaps between elements, or repeated elements
-            for size, stride in zip(shape, strides, strict=True):
-                count += (size - 1) * stride
+            count = 1 + sum([(size - 1) * stride for size, stride in zip(shape, strides, strict=True)])
         lease = _Lease(self._take(_size_class(count * item)))
         weakref.finalize(lease, self._give_back, lease.block).atexit = False
         steps = None if strides is None else tuple(stride * item for stride in strides)

@@ -15,7 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from operator import add
 from typing import Any, Final
 
@@ -144,9 +144,7 @@ class SplitCall:
         self.kernels = kernels
         self.calls = calls
         self.threads = max((call.threads for call in calls), default=1)
-        self.starts = [0]
-        for dtype, elements in split.temporaries:
-            self.starts.append(self.starts[-1] + -(-elements * ITEM_SIZE[dtype] // _LINE) * _LINE)
+        self.starts = [0, *accumulate(-(-elements * ITEM_SIZE[dtype] // _LINE) * _LINE for dtype, elements in split.temporaries)]
 
     def __call__(self, outputs: Sequence[int], inputs: Sequence[float]) -> None:
         memory = (ctypes.c_uint8 * (self.starts[-1] + _LINE))()

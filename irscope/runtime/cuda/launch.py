@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from copy import copy
 from dataclasses import dataclass
+from itertools import accumulate
 from math import prod
 from types import SimpleNamespace
 from typing import Any, Final, Literal
@@ -240,9 +241,7 @@ class CudaPlan(PreparedPlan):
         self.held = held
         self.unavailable = unavailable
         self.owner: Owner = ""
-        self.starts = [0]
-        for nbytes in temporaries:
-            self.starts.append(self.starts[-1] + -(-nbytes // _ALIGNMENT) * _ALIGNMENT)
+        self.starts = [0, *accumulate(-(-nbytes // _ALIGNMENT) * _ALIGNMENT for nbytes in temporaries)]
         self._leases: dict[int, Lease] = {}
         self._of_graphs: list[Lease] = []
         """Memory of graphs that another library recorded, never freed: their end of life is not observable."""

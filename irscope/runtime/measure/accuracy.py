@@ -48,7 +48,7 @@ class Distance:
 
 def float64_results(graph: Graph, args: Sequence[Any]) -> Arrays | str:
     """Returns the program's results computed in float64 throughout, on copies; the reason in words if there is no such run."""
-    drawing = next((node for node in graph.nodes() if _draws(graph, node)), None)
+    drawing = next((node for node in graph.nodes() if draws_random_numbers(node.op, constant_arguments(graph, node))), None)
     if drawing is not None:
         return f"{drawing.op} draws other random numbers in each run"
     for node in graph.nodes():  # the neighbour of a number, and the type's largest number instead of infinity
@@ -79,10 +79,6 @@ def _writes_shared(graph: Graph, args: Sequence[Any]) -> bool:
 
     shared = [key for key, number in storages.items() if counts[number] > 1 or overlaps(held[key])]
     return any(map(alias_db_of(graph).has_writers, dict.fromkeys(value for value, _ in shared)))
-
-
-def _draws(graph: Graph, node: Node) -> bool:
-    return draws_random_numbers(node.op, constant_arguments(graph, node))
 
 
 def cancelled(graph: Graph, args: Sequence[Any], truth: Arrays) -> list[float]:

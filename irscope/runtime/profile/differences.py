@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from irscope._base.nested import grouped
 from irscope._base.words import time_words
 from irscope.errors import ArgumentError, new_table
 from irscope.ir import Graph
@@ -215,17 +216,12 @@ def _classes(before: Readings, after: Readings, label: str) -> list[dict[str, tu
                 own[index] = piece_key(each.graph(label), row.node, "layout")
     made = []
     for each, own in zip(both, keys, strict=True):
-        rows, busy, places = each.rows(label), each.way(label).busy, dict[str, list[int]]()
-        for index, key in enumerate(own):
-            places.setdefault(key, []).append(index)
+        rows, busy, places = each.rows(label), each.way(label).busy, grouped((key, index) for index, key in enumerate(own))
         made.append({key: (tuple(rows[at] for at in found), Spread.of(busy[:, found].sum(axis=1))) for key, found in places.items()})
     return made
 
 
 def _warnings(before: Readings, after: Readings) -> tuple[str, ...]:
-    found = []
-    for what in ("cpu", "threads", "allocator", "versions"):
-        one, other = before.environment.get(what), after.environment.get(what)
-        if one != other:
-            found.append(f"measured with other {what}: {one} and {other}")
+    both = ((what, before.environment.get(what), after.environment.get(what)) for what in ("cpu", "threads", "allocator", "versions"))
+    found = [f"measured with other {what}: {one} and {other}" for what, one, other in both if one != other]
     return (*found, *dict.fromkeys((*before.warnings, *after.warnings)))

@@ -159,11 +159,8 @@ class Evidence:
     # -- the program --------------------------------------------------------------------------------------------------
 
     def users(self, node: Node) -> Iterator[Node]:
-        """Yields the nodes that read its results."""
-        for value in node.outputs:
-            for use in self.graph.users.get(value, ()):
-                if isinstance(use.user, Node):
-                    yield use.user
+        """Returns the nodes that read its results."""
+        return (use.user for value in node.outputs for use in self.graph.users.get(value, ()) if isinstance(use.user, Node))
 
     def is_returned(self, node: Node) -> bool:
         """Checks whether a block returns one of its results."""
@@ -171,11 +168,9 @@ class Evidence:
         return any(not isinstance(use.user, Node) for use in uses)
 
     def makers(self, node: Node) -> Iterator[Node]:
-        """Yields the producers of its operands, constants left out."""
-        for value in node.inputs:
-            maker = self.graph.producer.get(value)
-            if maker is not None and maker.op != "prim::Constant":
-                yield maker
+        """Returns the producers of its operands, constants left out."""
+        made = (self.graph.producer.get(value) for value in node.inputs)
+        return (maker for maker in made if maker is not None and maker.op != "prim::Constant")
 
     def is_pure(self, node: Node) -> bool:
         """Checks whether equal operands give an equal result, and neither the result nor an operand is ever written."""
@@ -207,7 +202,7 @@ class Evidence:
 
     def saved_by_fusing(self, *nodes: Node) -> float | None:
         """Returns what the kernel of a group that has all these nodes was measured to save; None where none has them all."""
-        for row in self.readings.rows("fused") if "fused" in self.readings.ways else ():
+        for row in self.readings.group_rows:
             if set(nodes) <= set(self.readings.members.get(row.node.id, ())):
                 return self.readings.group_before(row.node).median - row.self_time.median
         return None

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import numpy as np
 
+from irscope._base.nested import grouped
 from irscope.errors import ArgumentError, new_table
 from irscope.ir import GROUPS, Block, Graph, Location, Node, TensorType
 from irscope.ops.registry import category_of
@@ -175,6 +176,11 @@ class Readings:
             )  # fmt: skip
         return rows
 
+    @property
+    def group_rows(self) -> list[NodeRow]:
+        """The records of the fusion groups that ran as kernels."""
+        return [row for row in self.rows("fused") if row.node.op == "prim::FusionGroup"] if "fused" in self.ways else []
+
     def row_of(self, id: int, way: str | None = None) -> NodeRow | None:
         """Returns the record of one node, by its id; None for a node that did not run."""
         label = self.label(way)
@@ -201,16 +207,12 @@ class Readings:
     @cached_property
     def members(self) -> Mapping[int, list[Node]]:
         """The nodes of the original program that run in each group, by the group's id."""
-        found: dict[int, list[Node]] = {}
         fusion = self.measured.fusion
         if fusion is None:
             groups = [node for node in self.graph().nodes() if node.op == "prim::FusionGroup"]
             return {group.id: members_of(group) for group in groups}
-        for node in self.measured.original.nodes():
-            group = fusion.group_of(node) if node.op != "prim::Constant" else None
-            if group is not None:
-                found.setdefault(group.id, []).append(node)
-        return found
+        placed = ((fusion.group_of(node), node) for node in self.measured.original.nodes() if node.op != "prim::Constant")
+        return grouped((group.id, node) for group, node in placed if group is not None)
 
     @cached_property
     def moved(self) -> Mapping[int, Num]:
@@ -315,9 +317,7 @@ _NODE_COLUMNS: Final = (
 def group_table(profile: Readings) -> pd.DataFrame:
     """Returns one row for each fusion group: its nodes one by one, and its kernel."""
     cells = []
-    for row in profile.rows("fused") if "fused" in profile.ways else ():
-        if row.node.op != "prim::FusionGroup":
-            continue
+    for row in profile.group_rows:
         before = profile.group_before(row.node)
         nodes = profile.members.get(row.node.id, [])
         verdict = row.self_time.against(before)
@@ -341,7 +341,6 @@ _GROUP_COLUMNS: Final = (
 
 def summed_table(profile: Readings, way: str, by: By) -> pd.DataFrame:
     """Returns one row for each op, module, line or class, the slowest first. A module includes those inside it."""
-    parts: dict[Any, list[Share]] = {}
     numbers = profile.class_numbers(way) if by == "class" else {}
 
     def keys_of(share: Share) -> Iterable[Any]:
@@ -354,9 +353,7 @@ def summed_table(profile: Readings, way: str, by: By) -> pd.DataFrame:
             return ("", *enclosing_modules(share.node.scope or share.row.node.scope))  # "" is the whole model
         return (numbers[share.row.node.id],)
 
-    for share in shares(profile, way):
-        for key in keys_of(share):
-            parts.setdefault(key, []).append(share)
+    parts = grouped((key, share) for share in shares(profile, way) for key in keys_of(share))
     whole = sum(row.self_time.median for row in profile.rows(way)) or 1.0
     cells = []
     for key, found in parts.items():

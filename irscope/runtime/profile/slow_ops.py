@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
 
+from irscope._base.nested import grouped
 from irscope._base.words import byte_count, plural, time_words
 from irscope.errors import IrscopeError
 from irscope.ir import Node, Value
@@ -131,13 +132,10 @@ _MOST_QUESTIONS = 12
 def group_remarks(evidence: Evidence) -> Iterator[Remark]:
     """Yields remarks on groups that are faster or slower as kernels, and on nodes beside them that are in no kernel."""
     readings = evidence.readings
-    if "fused" not in readings.ways:
-        return
-    rows = [row for row in readings.rows("fused") if row.node.op == "prim::FusionGroup"]
-    groups = [(row, [node for node in readings.members.get(row.node.id, ()) if node in evidence.row_of]) for row in rows]
+    groups = [(row, [node for node in readings.members.get(row.node.id, ()) if node in evidence.row_of]) for row in readings.group_rows]
     yield from _faster(evidence, groups)
     fusion = readings.measured.fusion
-    if fusion is not None:
+    if fusion is not None and "fused" in readings.ways:
         yield from _slower(evidence, groups, fusion)
         yield from _apart(evidence, fusion)
 
@@ -148,13 +146,11 @@ _Groups = list[tuple[NodeRow, list[Node]]]
 
 def _faster(evidence: Evidence, groups: _Groups) -> Iterator[Remark]:
     """Yields one remark for all groups of the same lines, such as a layer's or a loop's."""
-    by_lines: dict[object, _Groups] = {}
-    for row, nodes in groups:
-        if len(nodes) > 1 and row.self_time.against(evidence.readings.group_before(row.node)) == "faster":
-            by_lines.setdefault(frozenset(line_of(node) or node.op for node in nodes), []).append((row, nodes))
-    for found in by_lines.values():
+    before_of = evidence.readings.group_before
+    faster = [each for each in groups if len(each[1]) > 1 and each[0].self_time.against(before_of(each[0].node)) == "faster"]
+    for found in grouped((frozenset(line_of(node) or node.op for node in each[1]), each) for each in faster).values():
         nodes = [node for _, inner in found for node in inner]
-        before = sum(evidence.readings.group_before(row.node).median for row, _ in found)
+        before = sum(before_of(row.node).median for row, _ in found)
         after = sum(row.self_time.median for row, _ in found)
         moved, moves = sum(evidence.cost(node).bytes for node in nodes), sum(row.cost.bytes for row, _ in found)
         kernels = "one kernel" if len(found) == 1 else f"{len(found)} kernels"
@@ -255,9 +251,7 @@ _WAIT_WEIGHT: Final = 0.25
 
 def waiting_remarks(evidence: Evidence) -> Iterator[Remark]:
     """Yields remarks on lines of many small calls, on waits, and on a GPU that waits for Python."""
-    by_line: dict[object, list[NodeRow]] = {}
-    for row in evidence.rows:
-        by_line.setdefault(line_of(row.node) or evidence.graph.block_of[row.node], []).append(row)
+    by_line = grouped((line_of(row.node) or evidence.graph.block_of[row.node], row) for row in evidence.rows)
     yield from _join(evidence, [remark for rows in by_line.values() if (remark := _of_one_line(evidence, rows)) is not None])
     yield from _waits(evidence)
     yield from _idle(evidence)
@@ -323,12 +317,9 @@ def _join(evidence: Evidence, remarks: list[Remark]) -> Iterator[Remark]:
 
 
 def _waits(evidence: Evidence) -> Iterator[Remark]:
-    by_line: dict[object, list[Node]] = {}
     passed = CHECKED_ON_HOST | INDEXED | (_TO_HOST if evidence.readings.device == "cpu" else set())
-    for row in evidence.rows:
-        if row.node.op not in passed and any(row.cost.operands) and reads_on_host(evidence.graph, row.node):
-            by_line.setdefault(line_of(row.node) or row.node, []).append(row.node)
-    for nodes in by_line.values():
+    asked = (row.node for row in evidence.rows if row.node.op not in passed and any(row.cost.operands))
+    for nodes in grouped((line_of(node) or node, node) for node in asked if reads_on_host(evidence.graph, node)).values():
         first = nodes[0]
         before = _ancestors(evidence, first)
         waited = evidence.sum_ns(before)
@@ -355,15 +346,12 @@ def _waits(evidence: Evidence) -> Iterator[Remark]:
 
 
 def _ancestors(evidence: Evidence, node: Node) -> list[Node]:
-    found: list[Node] = []
-    seen, pending = {node}, [node]
+    found, pending = {node: None}, [node]
     while pending:
-        for maker in evidence.makers(pending.pop()):
-            if maker not in seen:
-                seen.add(maker)
-                found.append(maker)
-                pending.append(maker)
-    return [each for each in found if each in evidence.row_of]
+        fresh = [maker for maker in dict.fromkeys(evidence.makers(pending.pop())) if maker not in found]
+        found |= dict.fromkeys(fresh)
+        pending += fresh
+    return [each for each in found if each in evidence.row_of and each is not node]
 
 
 def _idle(evidence: Evidence) -> Iterator[Remark]:

@@ -16,6 +16,7 @@ from typing import Any, Final, NoReturn
 import numpy as np
 
 from irscope._base.loaded_code import file_of
+from irscope._base.nested import grouped
 from irscope._base.words import time_words
 from irscope.analysis.views import ViewAliases
 from irscope.errors import ArgumentError, IrscopeError, LoadError
@@ -75,16 +76,11 @@ def map_trace(trace: str | Path | Mapping[str, Any], graph: Graph) -> tuple[Time
     if not isinstance(events, list) or not all(isinstance(event, Mapping) for event in events):
         raise LoadError("the trace has no list of events", rule="chrome-trace", hint=_HINT)
     calls = _outermost(events)
-    nodes: dict[str, list[Node]] = {}
-    for node in graph.position:
-        if node.op != "prim::Constant" and category_of(node) not in PYTHON_CATEGORIES and not node.blocks:
-            nodes.setdefault(node.op, []).append(node)
+    plain = (node for node in graph.position if node.op != "prim::Constant" and not node.blocks)
+    nodes = grouped((node.op, node) for node in plain if category_of(node) not in PYTHON_CATEGORIES)
     times: dict[Node, list[float]] = {}
     unmatched: dict[str, int] = {}
-    by_op: dict[str, list[_Call]] = {}
-    for call in calls:
-        by_op.setdefault(call.op, []).append(call)
-    for op, found in by_op.items():
+    for op, found in grouped((call.op, call) for call in calls).items():
         if left := _match(found, nodes.get(op, []), times):
             unmatched[op] = left
     most_first = tuple(sorted(unmatched.items(), key=lambda e: -e[1]))
@@ -101,11 +97,9 @@ def _outermost(events: Sequence[Mapping[str, Any]]) -> list[_Call]:
         if key is not None and event.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset") and _is_timed(event):
             device[key] = device.get(key, 0.0) + float(event["dur"])
     found: list[_Call] = []
-    threads: dict[Any, list[Mapping[str, Any]]] = {}
-    for event in events:
-        if event.get("ph") == "X" and event.get("cat") in ("cpu_op", "python_function", "operator") and _is_timed(event):
-            threads.setdefault((_id(event.get("pid")), _id(event.get("tid"))), []).append(event)
-    for timed in threads.values():
+    kinds = ("cpu_op", "python_function", "operator")
+    shown = (event for event in events if event.get("ph") == "X" and event.get("cat") in kinds and _is_timed(event))
+    for timed in grouped(((_id(event.get("pid")), _id(event.get("tid"))), event) for event in shown).values():
         timed.sort(key=lambda event: (float(event["ts"]), -float(event["dur"])))
         stack: list[tuple[float, bool, tuple[str, int] | None]] = []
         ops = 0

@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from irscope._base.frozen import FrozenDict
+from irscope._base.nested import grouped
 from irscope._base.words import byte_count, listed, plural
 from irscope.frontends.torch.types import payload_of
 from irscope.ir import NOT_CONSTANT, Block, Graph, Node, Rewriter, TensorData, TensorType, Value, constant_of, make_node, new_id
@@ -207,11 +208,7 @@ def _stretches(evidence: Evidence, known: set[Node]) -> list[list[Node]]:
         for maker in evidence.makers(node):
             if maker in known:
                 leader[find(maker)] = find(node)
-    found: dict[Node, list[Node]] = {}
-    for row in evidence.rows:
-        if row.node in known:
-            found.setdefault(find(row.node), []).append(row.node)
-    return list(found.values())
+    return list(grouped((find(row.node), row.node) for row in evidence.rows if row.node in known).values())
 
 
 def _twice(evidence: Evidence, known: set[Node]) -> Iterator[Remark]:
@@ -242,10 +239,7 @@ def _twice(evidence: Evidence, known: set[Node]) -> Iterator[Remark]:
 
 
 def _unused(evidence: Evidence, unused: set[Node]) -> Iterator[Remark]:
-    by_line: dict[object, list[Node]] = {}
-    for row in evidence.rows:
-        if row.node in unused and row.launches:
-            by_line.setdefault(line_of(row.node), []).append(row.node)
+    by_line = grouped((line_of(row.node), row.node) for row in evidence.rows if row.node in unused and row.launches)
     for nodes in by_line.values():
         yield evidence.remark(
             "unused", nodes, evidence.sum_ns(nodes), "its result is unused", "remove it",
@@ -343,13 +337,8 @@ def dtype_remarks(evidence: Evidence) -> Iterator[Remark]:
             continue
         wide = (maker for maker in evidence.makers(node) if maker in reached and _is_wide(evidence.cost(maker).results))
         reached[node] = set().union(*(reached[maker] for maker in wide)) or {node}
-    touched: dict[Node, list[Node]] = {}
-    for node, sources in reached.items():
-        for source in sources:
-            touched.setdefault(source, []).append(node)
-    alike: dict[object, list[Node]] = {}  # the layers of a model read their own tensors in one line
-    for source in touched:
-        alike.setdefault((source.op, source.location and (source.location.file, source.location.line)), []).append(source)
+    touched = grouped((source, node) for node, sources in reached.items() for source in sources)
+    alike = grouped(((source.op, line_of(source)), source) for source in touched)  # layers of a model read their own tensors in one line
     for several in alike.values():
         yield _remark(evidence, several, list(dict.fromkeys(node for source in several for node in touched[source])))
 
@@ -373,7 +362,8 @@ def _remark(evidence: Evidence, sources: list[Node], nodes: list[Node]) -> Remar
     first = joins[0] if joins and evidence.ns(joins[0]) > evidence.ns(source) else source
     wide = sum(evidence.cost(node).bytes for node in nodes)
     name, known = source.op.partition("::")[2], evidence.graph.names
-    read = [value for each in sources for value in each.inputs if value not in evidence.graph.producer and _is_wide_type(value)]
+    inputs = (value for each in sources for value in each.inputs if value not in evidence.graph.producer)
+    read = [value for value in inputs if getattr(value.type, "dtype", "") in _WIDE]
     if read and first is source:
         tensors = list(dict.fromkeys(read))
         called = listed(tensors, lambda value: f"%{known[value]}", 3)
@@ -386,7 +376,3 @@ def _remark(evidence: Evidence, sources: list[Node], nodes: list[Node]) -> Remar
     through = f": {len(nodes)} ops then move {byte_count(wide)}, and {byte_count(narrow)} in float32" if len(nodes) > 1 else ""
     advice = f"give {'it' if len(sources) == 1 else 'them'} the type of the other tensors"
     return evidence.remark("float64", nodes, 0.5 * evidence.sum_ns(nodes), f"{text}{through}", advice, first=first)
-
-
-def _is_wide_type(value: Value) -> bool:
-    return isinstance(value.type, TensorType) and value.type.dtype in _WIDE

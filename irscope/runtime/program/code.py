@@ -454,10 +454,6 @@ class _Planner:
         gone = tuple([slot for slot in (*ended, *dead) if slot not in self.constants])
         self.steps.append(Instruction(kind, reads, writes, node, owner, gone, function, target))
 
-    @property
-    def here(self) -> int:
-        return len(self.steps)
-
     def block(self, block: Block) -> Iterator[Block]:
         """Emits a block's nodes; yields the nested blocks that must be emitted in between."""
         for node in block.nodes:
@@ -520,10 +516,10 @@ class _Planner:
         outputs = self.slots(node.outputs)
         yield then
         self.emit("move", node, self.slots(then.returns), outputs, ends=[then, node], target=end)
-        otherwise.position = self.here
+        otherwise.position = len(self.steps)
         yield other
         self.emit("move", node, self.slots(other.returns), outputs, ends=[other, node])
-        end.position = self.here
+        end.position = len(self.steps)
 
     def loop(self, node: Node) -> Iterator[Block]:
         native = self.call(node)
@@ -535,9 +531,9 @@ class _Planner:
         otherwise, end = Target(), Target()
         self.emit("branch", native.owner, (is_done,), target=otherwise)
         self.emit("move", native.owner, (), ends=[node], target=end)
-        otherwise.position = self.here
+        otherwise.position = len(self.steps)
         yield from self.turns(node)
-        end.position = self.here
+        end.position = len(self.steps)
 
     def turns(self, node: Node) -> Iterator[Block]:
         """Emits a loop turn by turn, with rows that are written in place into copies of their initial tables."""
@@ -552,11 +548,11 @@ class _Planner:
         count, *params = self.slots(body.params)
         turns, state = own = [self.slot(Value(0, value.type)) for value in node.inputs[:2]]  # loop state, not values of the program
         self.emit("start", node, tuple(given), (turns, state, *params), node=node, dead=tuple(copies.values()))
-        head, end = Target(self.here), Target()
+        head, end = Target(len(self.steps)), Target()
         self.emit("turn", node, (state, turns), (count,), target=end)
         yield body
         self.emit("move", node, self.slots(body.returns), (state, *params), ends=[body], target=head)
-        end.position = self.here
+        end.position = len(self.steps)
         self.emit("move", node, tuple(params), self.slots(node.outputs), ends=[node], dead=(*own, *params))
 
     def expand_constants(self, body: Block) -> None:

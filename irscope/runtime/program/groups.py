@@ -16,10 +16,12 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from typing import Any, Final
 
 import numpy as np
 
+from irscope._base.nested import grouped
 from irscope._base.running import progress, run_together
 from irscope.analysis.layers import Layer
 from irscope.analysis.per_graph import once
@@ -112,12 +114,8 @@ class Kernels:
             plan = spec_of_group(group, types, exact=self.exact)
         except IrscopeError:
             return {}
-        pairs = [(output, operand) for output in range(len(plan.outputs)) for operand in range(plan.inputs)]
-        found: dict[int, list[int]] = {}
-        for output, operand in pairs:
-            if _of_one_type(plan, types, {output: operand}) and may_overwrite(plan, output, operand):
-                found.setdefault(output, []).append(operand)
-        return found
+        pairs = product(range(len(plan.outputs)), range(plan.inputs))
+        return grouped(pair for pair in pairs if _of_one_type(plan, types, dict([pair])) and may_overwrite(plan, *pair))
 
     def unsaved(self) -> list[Remark]:
         """Returns a remark for each store that refused kernels, which the next process must then compile again."""
@@ -229,9 +227,7 @@ class BoundPlan:
         inputs = [text if text in numbers else memory.address_text.format(text) for text in operands]
         single = self.plan.single
         if single is None:
-            given = "".join(
-                [f"{text} + {offsets.get(place, 0)}, " if offsets.get(place) else f"{text}, " for place, text in enumerate(inputs)]
-            )
+            given = "".join([f"{text} + {offsets[place]}, " if offsets.get(place) else f"{text}, " for place, text in enumerate(inputs)])
             return [f"plan(({''.join(f'{text}, ' for text in outputs)}), ({given}))"]
         launch = single.launch
         names |= {"kernel": single.function, "pack": single.pack, "dims": single.dims_address}
@@ -438,8 +434,6 @@ def likely_types(graph: Graph, groups: Iterable[Node]) -> dict[Node, tuple[Type,
 
 
 Compile = Callable[[Graph], Callable[..., Any]]
-_MEMBERS = 3
-"""Members of a class that are timed: the first, the last and the middle one."""
 _TURNS = 60
 
 
@@ -449,7 +443,7 @@ def merge_slowdown(before: Graph, after: Graph, groups: Sequence[Node], compiled
     None where it cannot be measured, because types are unknown or there is no kernel. `after` is the graph in which the
     class's body computes the results of the groups.
     """
-    chosen = {id(groups[at]): groups[at] for at in (0, len(groups) // 2, -1)[:_MEMBERS]}
+    chosen = {id(groups[at]): groups[at] for at in (0, len(groups) // 2, -1)}
     own = together = 0.0
     for group in chosen.values():
         arguments = [operand_like(value.type, seed) for seed, value in enumerate(group.inputs)]

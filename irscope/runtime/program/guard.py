@@ -49,11 +49,8 @@ _PLAIN: Final = (bool, float, int, str, type(None))
 _MOST: Final = 256
 """Signatures kept; when there are more, all are dropped and learned again."""
 
-_NoneType: Final = type(None)
+_KINDS: Final[Mapping[Type, tuple[Any, ...]]] = {INT: (int,), FLOAT: (float, int), BOOL: (bool,), STR: (str,), NONE: (type(None),)}
 Check = Callable[[Any, dict[str, int]], None]
-
-
-_KINDS: Final[Mapping[Type, tuple[Any, ...]]] = {INT: (int,), FLOAT: (float, int), BOOL: (bool,), STR: (str,), NONE: (_NoneType,)}
 
 
 def check_of(value: Value, name: str) -> Check | None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from typing import Any
 
+from irscope._base.nested import grouped
 from irscope.ir import Block, Node, Value
 from irscope.ops.registry import effect_of
 from irscope.ops.traits import ANOTHER_OBJECT
@@ -11,10 +12,7 @@ from irscope.ops.traits import ANOTHER_OBJECT
 
 def may_reach_caller(nodes: Sequence[Node], returns: Sequence[Value]) -> set[Value]:
     """Returns the values of all blocks that a program may return as they are, through loops, branches and ops that return an operand."""
-    handed_on: dict[Value, list[Value]] = {}
-    for node in nodes:
-        for value, source in _handed_on(node):
-            handed_on.setdefault(value, []).append(source)
+    handed_on = grouped(pair for node in nodes for pair in _handed_on(node))
     found = set[Value]()
     waiting = [*returns, *(value for node in nodes if _may_return_operand(node) for value in node.inputs)]
     while waiting:
@@ -98,8 +96,5 @@ def last_uses(body: Block) -> dict[Node | Block, list[Value]]:
         for inner in node.blocks:
             depth_of.update(dict.fromkeys(inner.params, depth + 1))
         stack.extend((inner, iter(inner.nodes), depth + 1) for inner in reversed(node.blocks))
-    dying: dict[Node | Block, list[Value]] = {}
-    for value, end in last.items():
-        if end is not body and not (isinstance(end, Block) and value in end.params):
-            dying.setdefault(end, []).append(value)
-    return dying
+    ends = ((end, value) for value, end in last.items() if end is not body)
+    return grouped((end, value) for end, value in ends if not (isinstance(end, Block) and value in end.params))

@@ -11,12 +11,14 @@ in a program that writes memory, since torch counts the writes of a tensor and i
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import reduce
 from typing import Any, Final
 
+from irscope._base.nested import grouped
 from irscope.analysis.per_graph import alias_db_of, shapes_of
 from irscope.analysis.views import ViewAliases
-from irscope.ir import Graph, Node, TensorType, Use, Value
+from irscope.ir import Graph, Node, TensorType, Value
 from irscope.ops.registry import effect_of
 from irscope.ops.traits import LAYOUT_READERS
 from irscope.runtime.arrays import TorchMemory, compiled_text
@@ -81,27 +83,13 @@ def call(x):
         return names["make"], names["call"]
 
 
-@dataclass(frozen=True, slots=True)
-class _Link:
-    """One view op: its function on the tensor that it views and constants, and which of its results is meant."""
-
-    function: Callable[..., Any]
-    constants: tuple[Any, ...]
-    item: int | None = None
-
-    def __call__(self, tensor: Any) -> Any:
-        made = self.function(tensor, *self.constants)
-        return made if self.item is None else made[self.item]
+def _link(function: Callable[..., Any], constants: Sequence[Any], item: int | None) -> Chain:
+    """Returns one view op as a function of the tensor that it views; `item`: which of its results is meant."""
+    return lambda tensor: function(tensor, *constants) if item is None else function(tensor, *constants)[item]
 
 
-@dataclass(frozen=True, slots=True)
-class _Chain:
-    links: tuple[_Link, ...]
-
-    def __call__(self, tensor: Any) -> Any:
-        for link in self.links:
-            tensor = link(tensor)
-        return tensor
+def _chain(links: Sequence[Chain]) -> Chain:
+    return lambda tensor: reduce(lambda made, link: link(made), links, tensor)
 
 
 def with_fewer_views(code: Code, graph: Graph, kernels: Mapping[Node, GroupCall | LayerKernel], memory: TorchMemory) -> list[Instruction]:
@@ -123,20 +111,20 @@ class _Plan:
             self.slot.update(zip(node.outputs, self.steps[place].writes, strict=True))
         self.views: set[Node] = set()
         """Nodes that do nothing but view."""
-        self.source: dict[Value, tuple[Value, tuple[_Link, ...]]] = {}
+        self.source: dict[Value, tuple[Value, tuple[Chain, ...]]] = {}
         """The root of each of their results, and how the library makes it of the root."""
 
     def instructions(self) -> list[Instruction]:
         self._find()
-        made: dict[Value, list[Value]] = {}
-        for value, (root, _) in self.source.items():
-            if isinstance(value.type, TensorType) and not all(map(self._does_without, self.graph.users.get(value, ()))):
-                made.setdefault(root, []).append(value)
+        without = self.views | (self.kernels.keys() & self.at.keys())  # what reads a view, and then its root instead
+        read = {value for value in self.source if not {use.user for use in self.graph.users.get(value, ())} <= without}
+        tensors = ((root, value) for value, (root, _) in self.source.items() if isinstance(value.type, TensorType))
+        made = grouped((root, value) for root, value in tensors if value in read)
         for node in self.views:
             self._exchange(node, kind="move", reads=(), writes=(), function=None)
         for root, values in made.items():
             first = min([self.graph.producer[value] for value in values], key=self.at.__getitem__)
-            maker = ViewMaker([_Chain(self.source[value][1]) for value in values], self.memory)
+            maker = ViewMaker([_chain(self.source[value][1]) for value in values], self.memory)
             self._exchange(first, kind="group", reads=(self.slot[root],), writes=tuple(map(self.slot.__getitem__, values)), function=maker)
         for node, kernel in self.kernels.items():
             if node in self.at:
@@ -165,7 +153,7 @@ class _Plan:
             root, links = self.source.get(given, (given, ()))
             constants = tuple([self.template[slot] for slot in step.reads[1:]])
             for place, value in enumerate(node.outputs):
-                link = _Link(step.function, constants, place if len(node.outputs) > 1 else None)
+                link = _link(step.function, constants, place if len(node.outputs) > 1 else None)
                 self.source[value] = root, (*links, link)
             self.views.add(node)
 
@@ -181,13 +169,9 @@ class _Plan:
         is_fit = isinstance(given, TensorType) and given.is_static and (isinstance(made.type, TensorType) or is_taken_apart)
         return is_fit and all(value in producer and producer[value].op == "prim::Constant" for value in node.inputs[1:])
 
-    def _does_without(self, use: Use) -> bool:
-        """Checks whether what reads a view reads its root instead: another view, or a kernel of the body."""
-        return use.user in self.views or (use.user in self.kernels and use.user in self.at)
-
     def _read_roots(self, node: Node, kernel: GroupCall | LayerKernel) -> None:
         inputs = kernel.inputs if isinstance(kernel, LayerKernel) else node.inputs
-        views = {place: _Chain(self.source[value][1]) for place, value in enumerate(inputs) if value in self.source}
+        views = {place: _chain(self.source[value][1]) for place, value in enumerate(inputs) if value in self.source}
         if views or isinstance(kernel, LayerKernel):
             roots = tuple([self.slot[self.source[value][0] if value in self.source else value] for value in inputs])
             self._exchange(node, kind="group", reads=roots, function=kernel.viewing(views))

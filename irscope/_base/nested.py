@@ -1,4 +1,4 @@
-"""Nested values and calls, the memory of the tensors in them as ranges of addresses, and values by their keys.
+"""Nested values and calls, the memory of the tensors in them as ranges of addresses, values by their keys, and what is reached from some.
 
 A program may be nested a hundred thousand deep, so what walks one does without the Python stack; values are not (`map_leaves`)."""
 
@@ -20,6 +20,21 @@ def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
     found: dict[K, list[V]] = {}
     for key, value in pairs:
         found.setdefault(key, []).append(value)
+    return found
+
+
+def reached(starts: Iterable[K], onward: Callable[[K], Iterable[K]]) -> dict[K, None]:
+    """All that one gets to from some values, these included, in the order in which it is met: the last ones first.
+
+    >>> [*reached([8], lambda number: [number // 2] if number % 2 == 0 else [])]
+    [8, 4, 2, 1]
+    """
+    found, waiting = dict[K, None](), list(starts)
+    while waiting:
+        here = waiting.pop()
+        if here not in found:
+            found[here] = None
+            waiting += onward(here)
     return found
 
 

@@ -25,6 +25,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from irscope._base.nested import grouped
 from irscope._base.words import listed
 from irscope.compilers.record import Change, Kernel
 from irscope.errors import ArgumentError, LoadError, MissingExtra
@@ -70,10 +71,9 @@ class Output:
         while todo:
             location = todo.pop()
             text = _text(location)
-            if text in found:
-                continue
-            found.add(text)
-            todo += _parts(location)
+            if text not in found:  # two objects of one location have other hashes
+                found.add(text)
+                todo += _parts(location)
         return found
 
     @cached_property
@@ -325,15 +325,10 @@ class Compiled:
         programs = Path(import_module("iree._runtime_libs").__file__ or "").parent
         if not (programs / "iree-profile").exists():
             return [None] * len(kernels), "this version of IREE's runtime does not say how long a dispatch takes; that of 3.13 does"
-        spent: dict[str, list[float]] = {}
-        for event in self._events(programs, title, args):
-            if event.get("type") == "host_dispatch_event" and event.get("valid", True):
-                spent.setdefault(str(event["key"]), []).append(event["duration_ns"] / 1e6)
-        places: dict[str, list[int]] = {}
-        for place, kernel in enumerate(kernels):
-            places.setdefault(kernel.name, []).append(place)
+        told = (event for event in self._events(programs, title, args) if event.get("type") == "host_dispatch_event")
+        spent = grouped((str(event["key"]), event["duration_ns"] / 1e6) for event in told if event.get("valid", True))
         times: list[float | None] = [None] * len(kernels)
-        for key, where in places.items():
+        for key, where in grouped((kernel.name, place) for place, kernel in enumerate(kernels)).items():
             events = spent.get(key, [])
             each, rest = divmod(len(events), _RUNS)
             if not each or rest or (len(where) > 1 and each != len(where)):

@@ -25,6 +25,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
+from irscope._base.nested import grouped, reached
 from irscope._base.words import listed, plural
 from irscope.analysis.memory_plan import OwnMemory
 from irscope.compilers.record import Certainty, Change, Decisions, Kernel, Program, Region, likely
@@ -251,14 +252,12 @@ class _Side:
 
     def behind(self, value: str, named: set[str]) -> list[int]:
         """Returns the nodes on the way back from a value to values that are named in both models, in program order."""
-        found: set[int] = set()
-        todo = [value]
-        while todo:
-            index = self.maker.get(todo.pop())
-            if index is not None and index not in found:
-                found.add(index)
-                todo += [read for name in _reads(self.nodes[index]) if (read := self.alias.get(name, name)) not in named]
-        return sorted(found)
+
+        def before(index: int) -> list[int]:
+            read = (self.alias.get(name, name) for name in _reads(self.nodes[index]))
+            return [self.maker[name] for name in read if name in self.maker and name not in named]
+
+        return sorted(reached([self.maker[value]], before))
 
 
 def _reads(node: Any) -> Iterator[str]:
@@ -305,11 +304,9 @@ def _rename_inlined(model: Any, optimized: Any) -> None:
     before, after = _Side(model), _Side(optimized)
     found: list[tuple[str, str]] = []
     for kernels, nodes in _regions(before, after):
-        ends: dict[str, list[str]] = {}
-        for value in (value for kernel in kernels for value in after.nodes[kernel].output if value.startswith("_inlfunc_")):
-            parts = value.split("_")
-            for k in range(3, len(parts)):
-                ends.setdefault("_".join(parts[k:]), []).append(value)
+        inlined = (value for kernel in kernels for value in after.nodes[kernel].output if value.startswith("_inlfunc_"))
+        parts = ((value, value.split("_")) for value in inlined)
+        ends = grouped(("_".join(words[k:]), value) for value, words in parts for k in range(3, len(words)))
         own = [value for node in nodes for value in before.nodes[node].output if _COPY.search(value) and value not in after.maker]
         found += [(value, *same) for value in own if len(same := ends.get(_COPY.sub("", value), ())) == 1]
     times = Counter(its for _, its in found)

@@ -16,6 +16,7 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
+from irscope._base.nested import grouped
 from irscope._base.words import listed
 from irscope.analysis.memory_plan import Allocation, OwnMemory
 from irscope.compilers.record import Change
@@ -160,15 +161,10 @@ _NO_OPS: Final = frozenset({
 def vanished(before: HloText, after: HloText, named: Mapping[str, Sequence[Node]]) -> Iterator[Change]:
     """Yields the ops of the program before XLA's rewrites whose kind has none of their name after them; `named` has the nodes that each
     instruction of the optimized program became."""
-    now: dict[str, list[Instruction]] = {}
-    for _, each in after.instructions():
-        if each.opcode not in ("parameter", "fusion"):
-            for name in after.provenance(each).names:
-                now.setdefault(name, []).append(each)
-    now.pop("", None)
-    was: dict[str, set[str]] = {}
-    for _, each in before.instructions():
-        was.setdefault(before.provenance(each).op_name, set()).add(each.opcode)
+    made = (each for _, each in after.instructions() if each.opcode not in ("parameter", "fusion"))
+    now = grouped((name, each) for each in made for name in after.provenance(each).names if name)
+    was = grouped((before.provenance(each).op_name, each.opcode) for _, each in before.instructions() if each.opcode not in _NO_OPS)
+    kinds = {name: {*opcodes} for name, opcodes in was.items()}
     combining = {name for _, each in before.instructions() if each.opcode not in ("call", "while", "conditional") for name in each.called}
     kept: dict[tuple[object, ...], str] = {}
     ops = [(where, each) for where, each in before.instructions() if where not in combining and each.opcode not in _NO_OPS]
@@ -178,7 +174,7 @@ def vanished(before: HloText, after: HloText, named: Mapping[str, Sequence[Node]
     for where, each in ops:
         made_from = before.provenance(each)
         those = now.get(made_from.op_name, [])
-        if not made_from.op_name or any(other.opcode in was[made_from.op_name] - _NO_OPS for other in those):
+        if not made_from.op_name or any(other.opcode in kinds[made_from.op_name] for other in those):
             continue
         twin = kept.get(_computation(where, each)) if not those else None
         those = now.get(twin, []) if twin is not None else those

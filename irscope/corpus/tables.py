@@ -32,6 +32,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
+from irscope._base.nested import grouped
 from irscope.corpus.sources import Settings, Source
 from irscope.errors import IrscopeError, LoadError, MissingExtra
 from irscope.files import read_file, write_file
@@ -264,9 +265,7 @@ def _families(holes: ClassHoles, marks: Sequence[str], row_of: dict[str, Row]) -
     parameters = holes.parameters
     columns = list(zip(*([format_payload(value) for value in row.values] for row in parameters), strict=True))
     for place, row in enumerate(parameters):
-        found: dict[tuple[str, ...], list[int]] = {}
-        for member, column in enumerate(columns):
-            found.setdefault((*column[:place], *column[place + 1 :]), []).append(member)
+        found = grouped(((*column[:place], *column[place + 1 :]), member) for member, column in enumerate(columns))
         for members in found.values():
             if len({columns[member][place] for member in members}) > 1:
                 rows = [row_of[marks[member]] for member in members]

@@ -8,6 +8,7 @@ from itertools import chain
 from math import inf
 from typing import Final, cast
 
+from irscope._base.nested import grouped
 from irscope._base.words import in_markup, shortened
 from irscope.display.svg import embedded_svg, graph_svg
 from irscope.ir import Graph, Node
@@ -205,9 +206,8 @@ class _Both:
         for id in before:
             last = id if id in after else last
             following.setdefault(last, []).extend([] if id in after else [id])
-        children: dict[int, list[int]] = {}
-        for id in chain(following.get(0, ()), *((each, *following.get(each, ())) for each in after)):
-            children.setdefault(self._parent[id], []).append(id)
+        in_order = chain(following.get(0, ()), *((each, *following.get(each, ())) for each in after))
+        children = grouped((self._parent[id], id) for id in in_order)
         found: list[int] = []
         waiting = [0]
         while waiting:

@@ -8,6 +8,7 @@ from pathlib import Path
 from struct import unpack
 from typing import Any
 
+from irscope._base.nested import grouped
 from irscope._base.words import byte_count, in_dot, in_markup, shortened
 from irscope.analysis.alias import AliasDb, LazyVerdict, MemoryOf
 from irscope.analysis.memory_plan import MemoryPlan
@@ -39,9 +40,7 @@ from irscope.transforms.fusion import Fusion
 
 def graph_dot(view: GraphView) -> str:
     """DOT text with a cluster for every box that contains boxes; all boxes open."""
-    children: dict[int, list[Box]] = {}
-    for inner in view["boxes"]:
-        children.setdefault(inner["parent"], []).append(inner)
+    children = grouped((inner["parent"], inner) for inner in view["boxes"])
     lines = ["digraph {", '  node [shape=box style=rounded fontname="Helvetica" fontsize=10]', "  compound=true"]
     pending: list[Box | None] = list(reversed(children.get(0, [])))
     depth = 1

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
+from irscope._base.nested import grouped
 from irscope._base.words import byte_count, one_line
 from irscope.errors import IrscopeError
 from irscope.ir import GROUPS
@@ -19,10 +20,8 @@ def overview(view: ExplorerView) -> str:
     """The head line, the remarks and the equivalence classes of an exploration."""
     counts = " · ".join(f"{count['value']} {count['label']}".strip() for count in view["headline"])
     parts = [f"{one_line(view['title'])}: {counts}"]
-    alike: dict[object, list[Sequence[object]]] = {}
-    for row in view["remarks"]["rows"]:
-        if row[0] == "missed":
-            alike.setdefault((row[1], NAMES.sub("%", str(row[-1]))), []).append(row)
+    declined = (row for row in view["remarks"]["rows"] if row[0] == "missed")
+    alike = grouped(((row[1], NAMES.sub("%", str(row[-1]))), row) for row in declined)
     missed = [(f"{len(rows)}×" if len(rows) > 1 else "", *rows[0]) for rows in alike.values()]
     if missed:
         head = ["×", *(column["label"] for column in view["remarks"]["columns"])]

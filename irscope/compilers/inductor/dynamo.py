@@ -22,6 +22,7 @@ from pathlib import Path
 from types import CellType, FunctionType, MethodType
 from typing import Any, Final, NamedTuple
 
+from irscope._base.nested import grouped
 from irscope._base.words import listed, plural
 from irscope.compilers.record import Break
 from irscope.errors import LoadError
@@ -526,10 +527,7 @@ class Rewrites:
         """`before` are the ops before Inductor's rewrites, `module` is the graph after them."""
         self.before = {op.name: op for op in before}
         self.after = {node.name: node for node in module.graph.nodes}
-        self.readers: dict[str, list[SeenOp]] = {}
-        for op in before:
-            for read in dict.fromkeys(op.reads):
-                self.readers.setdefault(read, []).append(op)
+        self.readers = grouped((read, op) for op in before for read in dict.fromkeys(op.reads))
         self.twins = self._twins()
         self.constant: set[str] = set()
         for op in before:

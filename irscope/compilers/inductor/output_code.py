@@ -13,6 +13,7 @@ from itertools import groupby, takewhile
 from typing import Any, Final
 
 from irscope._base.frozen import EMPTY
+from irscope._base.nested import grouped, reached
 from irscope._base.words import listed
 from irscope.analysis.memory_plan import Allocation, OwnMemory
 from irscope.codegen.kernel import NO_NODE, SourceText
@@ -283,23 +284,19 @@ class _Linking:
             return replace(made, nodes=tuple(self.named(fragment.nodes)), certainty="matched", because="the log lists what went into it")
         allowed, read = set(self.named(fragment.nodes)), set(self.named(fragment.reads))
         stores = self.named(fragment.stores)
-        found: set[Node] = set()
-        todo = list(stores)
-        while todo:
-            node = todo.pop()
-            if node in allowed and node not in found:
-                found.add(node)
-                makers = (self.graph.producer.get(value) for value in node.inputs)
-                todo += [maker for maker in makers if maker is not None and maker not in read]
+
+        def before(node: Node) -> list[Node]:
+            makers = (self.graph.producer.get(value) for value in node.inputs)
+            return [maker for maker in makers if maker in allowed and maker not in read]
+
+        found = reached([node for node in stores if node in allowed], before)
         nodes = tuple(sorted(found, key=self.graph.position.__getitem__))
-        return replace(made, nodes=nodes, stores=frozenset(stores) & found, certainty="exact", because="") if found else made
+        return replace(made, nodes=nodes, stores=frozenset(stores) & found.keys(), certainty="exact", because="") if found else made
 
     def add_library_calls(self, calls: Sequence[Call], linked: list[Kernel]) -> None:
         """Library calls of which nothing is said: by op, if the graph has as many nodes of it as there are calls."""
-        by_op: dict[str, list[int]] = {}
-        for index, (call, link) in enumerate(zip(calls, linked, strict=True)):
-            if call.is_library and not link.nodes:
-                by_op.setdefault(_op_of(call.name), []).append(index)
+        each = enumerate(zip(calls, linked, strict=True))
+        by_op = grouped((_op_of(call.name), index) for index, (call, link) in each if call.is_library and not link.nodes)
         taken = {node for link in linked for node in link.nodes}
         for op, indexes in by_op.items():
             nodes = [node for node in self.graph.nodes() if node.op == op and node not in taken]
@@ -407,11 +404,9 @@ def _op_of(call: str) -> str:
 
 def with_times(kernels: Sequence[Kernel], times: Mapping[str, list[float]]) -> tuple[list[Kernel], list[str]]:
     """The kernels with their milliseconds, and a sentence for each function that holds several: these have one time."""
-    places: dict[str, list[int]] = {}
-    for place, kernel in enumerate(kernels):
-        places.setdefault(_op_of(kernel.name) if kernel.is_library else kernel.function, []).append(place)
+    called_by = (_op_of(kernel.name) if kernel.is_library else kernel.function for kernel in kernels)
     made, together = list(kernels), []
-    for called, mine in places.items():
+    for called, mine in grouped((called, place) for place, called in enumerate(called_by)).items():
         taken = times.get(called, [])
         if len(taken) == len(mine):
             for place, ms in zip(mine, taken, strict=True):

@@ -16,9 +16,11 @@ import operator
 import re
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Any, Final
 
 from irscope._base.frozen import FrozenDict
+from irscope._base.nested import reached
 from irscope.analysis.memory_plan import OwnMemory
 from irscope.codegen.kernel import NO_NODE, SourceText
 from irscope.compilers.inductor.dynamo import Compile, Rewrites, forward_ops, users_ops
@@ -340,12 +342,7 @@ class _Links:
         held = {made: buffer for buffer, made in self.exact.items()}
 
         def reads(piece: Any) -> int:
-            found, waiting = set[Any](), [*piece.all_input_nodes]
-            while waiting:
-                each = waiting.pop()
-                if each not in found:
-                    found.add(each)
-                    waiting += each.all_input_nodes if each in inside and each not in held else ()
+            found = reached(piece.all_input_nodes, lambda each: each.all_input_nodes if each in inside and each not in held else ())
             return len({held.get(each, each.name) for each in found} & asked)
 
         return max([piece for piece in pieces if piece not in held and _fits(ir, piece)] or pieces, key=reads)
@@ -355,17 +352,11 @@ class _Links:
         known = [each for each in (*origins, *self._calls(origins)) if each in self.order]
         found: Any = max(known, key=self.order.__getitem__, default=None)
         pieces = next((self.pieces[each] for each in origins if found in self.pieces.get(each, ())), ())
-        return next(iter(self._made_of(buffer) & {*pieces}), None) if pieces else found
+        return next(iter(self._made_of(buffer).keys() & {*pieces}), None) if pieces else found
 
-    def _made_of(self, buffer: str) -> set[Any]:
+    def _made_of(self, buffer: str) -> Mapping[Any, None]:
         """What a buffer's value is made of, and it itself."""
-        found, waiting = set[Any](), [self.stored[buffer][0]] if buffer in self.stored else []
-        while waiting:
-            each = waiting.pop()
-            if each not in found:
-                found.add(each)
-                waiting += each.all_input_nodes
-        return found
+        return reached([self.stored[buffer][0]] if buffer in self.stored else [], attrgetter("all_input_nodes"))
 
     def _origins(self, ir: Any) -> list[Any]:
         return sorted(self._calls(ir.origins), key=self.order.__getitem__)
@@ -441,16 +432,11 @@ class _Links:
     def _memory(self, node: SeenNode, mine: set[str]) -> set[str]:
         """The buffers that a kernel reads; one that is a part of an op counts as what that part was made from."""
         makers = {buffer: other for other in self.seen.nodes for _, buffers, _ in other.parts for buffer in buffers}
-        found: set[str] = set()
-        waiting = list(node.reads)
-        while waiting:
-            buffer = waiting.pop()
-            if buffer in found or buffer in mine:
-                continue
-            found.add(buffer)
-            if buffer not in self.stored and buffer in makers:
-                waiting += makers[buffer].reads
-        return found
+
+        def before(buffer: str) -> set[str]:
+            return makers[buffer].reads - mine if buffer not in self.stored and buffer in makers else set()
+
+        return {*reached(node.reads - mine, before)}
 
     def parts_read(self, node: SeenNode) -> list[SeenNode]:
         """The kernels that make the parts of ops that a kernel reads: it finishes what they began."""

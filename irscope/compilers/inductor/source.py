@@ -23,6 +23,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 from unittest import mock
 
+from irscope._base.nested import grouped
 from irscope._base.nested import leaves as leaves_of
 from irscope._base.running import progress
 from irscope._base.words import listed
@@ -257,9 +258,8 @@ def _copied(torch: Any, args: Sequence[Any]) -> tuple[list[Any], Any]:
     same strides, sharing what they share, with or without gradient, and with what it was told of their sizes (`mark_dynamic`)."""
     leaves, shape = torch.utils._pytree.tree_flatten(tuple(args))
     tensors = {id(leaf): leaf for leaf in leaves if isinstance(leaf, torch.Tensor)}
-    sharing = dict[Any, list[Any]]()
-    for leaf in tensors.values():
-        sharing.setdefault(leaf.untyped_storage()._cdata if leaf.layout == torch.strided else id(leaf), []).append(leaf)
+    storages = {key: leaf.untyped_storage()._cdata if leaf.layout == torch.strided else key for key, leaf in tensors.items()}
+    sharing = grouped((storages[key], leaf) for key, leaf in tensors.items())
     found = {id(leaf): made for group in sharing.values() for leaf, made in zip(group, _copies(torch, group), strict=True)}
     for key, made in found.items():
         made = torch.nn.Parameter(made, False) if isinstance(tensors[key], torch.nn.Parameter) else made
@@ -336,11 +336,9 @@ def _times(original: Any, args: Sequence[Any], options: _Options, seen: Sequence
 
 def _by_call(events: Sequence[Any]) -> dict[str, list[float]]:
     """The median times of each function and op by the order of its calls; ops inside other ops are left out."""
-    found: dict[str, list[float]] = {}
-    for event in sorted(events, key=lambda each: each.time_range.start):
-        inside = event.cpu_parent is not None and event.cpu_parent.name.startswith(("aten::", "graph_"))
-        if not inside:
-            found.setdefault(re.sub(r"^graph_\d+_", "", event.name), []).append(event.time_range.elapsed_us() / 1e3)
+    in_order = sorted(events, key=lambda each: each.time_range.start)
+    outside = [each for each in in_order if each.cpu_parent is None or not each.cpu_parent.name.startswith(("aten::", "graph_"))]
+    found = grouped((re.sub(r"^graph_\d+_", "", each.name), each.time_range.elapsed_us() / 1e3) for each in outside)
     return {
         name: [median(times[call :: len(times) // _RUNS]) for call in range(len(times) // _RUNS)]
         for name, times in found.items()

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
 
-from irscope._base.nested import grouped
+from irscope._base.nested import grouped, reached
 from irscope._base.words import byte_count, plural, time_words
 from irscope.errors import IrscopeError
 from irscope.ir import Node, Value
@@ -321,7 +321,7 @@ def _waits(evidence: Evidence) -> Iterator[Remark]:
     asked = (row.node for row in evidence.rows if row.node.op not in passed and any(row.cost.operands))
     for nodes in grouped((line_of(node) or node, node) for node in asked if reads_on_host(evidence.graph, node)).values():
         first = nodes[0]
-        before = _ancestors(evidence, first)
+        before = [node for node in reached([first], evidence.makers) if node in evidence.row_of and node is not first]
         waited = evidence.sum_ns(before)
         readers = sum(1 for _ in evidence.users(first))
         name = first.op.partition("::")[2]
@@ -343,15 +343,6 @@ def _waits(evidence: Evidence) -> Iterator[Remark]:
             "waits-for-a-number", [*nodes], gain, because, advice,
             now_ns=max(evidence.sum_ns(nodes) + idle, gain), first=first,
         )  # fmt: skip
-
-
-def _ancestors(evidence: Evidence, node: Node) -> list[Node]:
-    found, pending = {node: None}, [node]
-    while pending:
-        fresh = [maker for maker in dict.fromkeys(evidence.makers(pending.pop())) if maker not in found]
-        found |= dict.fromkeys(fresh)
-        pending += fresh
-    return [each for each in found if each in evidence.row_of and each is not node]
 
 
 def _idle(evidence: Evidence) -> Iterator[Remark]:

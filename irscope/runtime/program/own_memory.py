@@ -1,26 +1,20 @@
 """What a program's code must know of its memory: when values die, which ones a caller gets, and rows that a loop writes in place."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from itertools import product
 from typing import Any
 
-from irscope._base.nested import grouped
+from irscope._base.nested import grouped, reached
 from irscope.ir import Block, Node, Value
 from irscope.ops.registry import effect_of
 from irscope.ops.traits import ANOTHER_OBJECT
 
 
-def may_reach_caller(nodes: Sequence[Node], returns: Sequence[Value]) -> set[Value]:
+def may_reach_caller(nodes: Sequence[Node], returns: Sequence[Value]) -> Set[Value]:
     """Returns the values of all blocks that a program may return as they are, through loops, branches and ops that return an operand."""
     handed_on = grouped(pair for node in nodes for pair in _handed_on(node))
-    found = set[Value]()
-    waiting = [*returns, *(value for node in nodes if _may_return_operand(node) for value in node.inputs)]
-    while waiting:
-        value = waiting.pop()
-        if value not in found:
-            found.add(value)
-            waiting += handed_on.get(value, ())
-    return found
+    starts = [*returns, *(value for node in nodes if _may_return_operand(node) for value in node.inputs)]
+    return reached(starts, lambda value: handed_on.get(value, ())).keys()
 
 
 def _handed_on(node: Node) -> Iterator[tuple[Value, Value]]:

@@ -1,4 +1,4 @@
-"""Processes that are forked, killed, or short of memory or disk."""
+"""Processes that are forked, killed, short of memory or disk, or share one directory of kernels."""
 
 import os
 import random
@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,20 @@ for extra in (0, 1 << 16, 1 << 20, 1 << 23, 1 << 25, 1 << 27):
 right(0.25)
 """
 
+TOGETHER = """
+from concurrent.futures import ThreadPoolExecutor
+from irscope.runtime.cpu import compiler
+
+built, compiled = [], compiler.object_file
+compiler.object_file = lambda text, host: built.append(text) or compiled(text, host)
+scales = [1.5, 2.5, 3.5, 100.5 + int(sys.argv[1])]
+with ThreadPoolExecutor(2) as pool:
+    list(pool.map(lambda scale: right(scale, irs.compile(program(scale))), scales + scales[::-1]))
+assert len(built) == len(set(built)), "a kernel is compiled twice"
+print(len(built))
+"""
+"""Threads that compile the same kernels, and one that only this process has; prints how many were compiled."""
+
 
 def ran(text: str, tmp_path: Path, *arguments: str, **more: str) -> str:
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), **more}
@@ -135,3 +150,13 @@ assert run.remarks[0].rule == "no-disk-cache", run.remarks
     ran(text, tmp_path)
     names = [file.name for file in (tmp_path / "irscope" / "cpu").iterdir()]
     assert not [name for name in names if name.endswith(".o") or name.startswith(".new-")]
+
+
+def test_processes_compile_into_one_directory_at_once(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        counts = list(pool.map(lambda me: int(ran(TOGETHER, tmp_path, me)), "01"))
+    assert min(counts) >= 1 and sum(counts) >= 5 and max(counts) <= 4
+    store = ObjectStore(tmp_path / "irscope" / "cpu")
+    files = sorted(path for path in store.directory.iterdir() if path.suffix in (".o", ".aux"))
+    assert store.summary().entries == len(files) == 5 and not list(store.directory.glob(".new-*"))
+    assert int(ran(TOGETHER, tmp_path, "0")) == 0, "all is there for a later process"

@@ -1,4 +1,4 @@
-"""Work that may take more than a second shows how far it is."""
+"""Work that may take more than a second shows how far it is, and may be interrupted at a step of it: what is asked next is answered."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -27,18 +27,29 @@ VERBS: dict[str, tuple[Callable[[Any, Path], object], set[str]]] = {
 
 
 class Told(Bar):
-    """A bar whose label is known."""
+    """A bar whose label is known, and at one of whose steps Ctrl-C may be pressed."""
 
     labels: list[str]
+    hit: int
+    drawn: int
 
     def __init__(self, total: int, initial: int, desc: str, **given: Any) -> None:
         super().__init__(total, initial)
         self.labels.append(desc)
 
+    def refresh(self) -> None:
+        Told.drawn += 1
+        if Told.drawn == Told.hit:
+            raise KeyboardInterrupt
+
+    def update(self, count: int) -> None:
+        super().update(count)
+        self.refresh()
+
 
 @pytest.fixture
 def bars(monkeypatch: pytest.MonkeyPatch) -> type[Told]:
-    Bar.made, Told.labels = [], []
+    Bar.made, Told.labels, Told.hit, Told.drawn = [], [], 0, 0
     monkeypatch.setattr(tqdm, "tqdm", Told)
     monkeypatch.setattr(running, "_QUIET_SECONDS", 0.0)
     return Told
@@ -57,3 +68,15 @@ def test_a_capture_says_how_many_ops_it_has_seen(bars: type[Told]) -> None:
     g = irs.load(torch.nn.Sequential(*[torch.nn.Tanh() for _ in range(20)]), torch.ones(2))
     assert bars.labels == ["capturing with torch.export"] and bars.made[0].is_closed
     assert bars.made[0].n >= len(list(g.nodes())) == 20
+
+
+@pytest.mark.parametrize("name", ["fuse", "dedup", "report"])
+def test_interrupted_at_a_step_it_does_all_when_asked_again(name: str, bars: type[Told], tmp_path: Path) -> None:
+    verb, _ = VERBS[name]
+    expected = repr(verb(irs.parse(PROGRAM), tmp_path))
+    for hit in {1, bars.drawn // 2, bars.drawn}:
+        graph, bars.hit, bars.drawn = irs.parse(PROGRAM), hit, 0
+        with pytest.raises(KeyboardInterrupt):
+            verb(graph, tmp_path)
+        bars.hit = 0
+        assert repr(verb(graph, tmp_path)) == expected

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Final
 
 import pytest
@@ -255,3 +256,14 @@ def test_a_gradient_that_no_one_wants_takes_no_memory() -> None:
     made = torch.ops.aten.convolution_backward(*given, [8], [1, 1], [0, 0], [1, 1], False, [0, 0], 1, [False, True, True])
     moved = sum(tensor.untyped_storage().nbytes() for tensor in (*given, *made) if tensor is not None)
     assert irs.fuse(g).traffic(node) == (moved, moved) and not irs.memory_plan(g).unknown
+
+
+def test_a_step_saves_what_the_program_fused_up_to_it_moves_less() -> None:
+    """Also of a result without a reader, and of an op that reads an extent alone."""
+    head = "no = False; zero = 0; one = 1; none = None; a = add x one one; m:Float(3) i:Long(3) = max a zero no; c = exp a;"
+    fusion = irs.fuse(parsed(f"x | {head} z = zeros_like a none none none none none; s = add z c one | s i", "Float(2, 3)"))
+    steps = fusion.history.steps
+    first = next(place for place, step in enumerate(steps) if step.pass_name == "fuse-groups")
+    bare = [fusion.what_if(step=step, policy=lambda candidate: None).cost().bytes for step in range(first, len(steps) + 1)]
+    assert [before - after for before, after in pairwise(bare)] == [step.bytes_saved for step in steps[first:]]
+    assert len(steps) - first >= 3 and sum(fusion.table()["bytes saved"]) == bare[0] - bare[-1]

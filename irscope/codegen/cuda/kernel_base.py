@@ -127,12 +127,19 @@ class EntryText:
         return f"*(const {pack}*)({pointer} + {place})"
 
     def memory_type(self, slot: int) -> str:
-        """Return the C++ type of what `loaded` loads."""
+        """Return the C++ type of what `loaded` loads, or what is stored."""
         kind = MEMORY[self.tensors[slot].dtype]
         if not self.is_vector(slot):
             return kind
         self.helpers.add("Pack")
+        if self._in_words(slot):
+            return f"Pack<unsigned, {self.width // 4}>" if self.width > 2 else "Pack<unsigned short, 1>"
         return f"Pack<{kind}, {self.width}>"
+
+    def _in_words(self, slot: int) -> bool:
+        """Whether bytes are loaded in words: of a loaded `Pack<signed char, N>`, NVRTC 13 takes the lowest byte of each word, and what is
+        computed of it, for 16 bits."""
+        return self.is_vector(slot) and slot >= self.first_input and self.tensors[slot].dtype == "int8"
 
     def store(self, slot: int, pointer: str, value: str) -> None:
         """Store a value of `memory_type`, bypassing the caches if the schedule is streaming."""
@@ -149,6 +156,8 @@ class EntryText:
 
     def in_register(self, slot: int, word: str) -> str:
         """Return a loaded word as a value to compute with; for a vector, lane `e`."""
+        if self._in_words(slot):
+            return f"(signed char)({word}.e[e / 4] >> e % 4 * 8)"
         text = load_text(f"{word}.e[e]" if self.is_vector(slot) else word, self.tensors[slot].dtype, self.helpers)
         return f"({text})"
 

@@ -143,9 +143,9 @@ INDEXED: Final = _aten("index index_put index_put_ _index_put_impl_ _unsafe_inde
 """They count the elements of masks among their indices, and read nothing of whole numbers."""
 
 CHECKED_ON_HOST: Final = _aten("""
-    linalg_inv inverse linalg_solve linalg_tensorinv linalg_tensorsolve linalg_cholesky cholesky linalg_lu_factor linalg_ldl_factor
-    linalg_eigh linalg_eigvalsh _linalg_eigh linalg_eig linalg_eigvals linalg_svd linalg_svdvals svd _linalg_svd linalg_pinv pinverse
-    linalg_matrix_rank linalg_cond linalg_matrix_exp matrix_exp segment_reduce cov corrcoef istft
+    linalg_inv inverse linalg_solve linalg_ldl_solve linalg_tensorinv linalg_tensorsolve linalg_cholesky cholesky linalg_lu_factor
+    linalg_ldl_factor linalg_eigh linalg_eigvalsh _linalg_eigh linalg_eig linalg_eigvals linalg_svd linalg_svdvals svd _linalg_svd
+    linalg_pinv pinverse linalg_matrix_rank linalg_cond linalg_matrix_exp matrix_exp segment_reduce cov corrcoef istft
     _pack_padded_sequence""")
 """They fail for some elements, or choose their way by them: so the host reads a number before they return (torch 2.13)."""
 

@@ -20,11 +20,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope._base.nested import leaves, torch_guards
+from irscope._base.nested import leaves, map_leaves, torch_guards
 from irscope._base.words import time_words
 from irscope.analysis.alias import AliasDb
 from irscope.errors import ArgumentError, IrscopeError, RunError
-from irscope.ir import BOOL, FLOAT, GROUPS, INT, NUMBER, Graph, ListType, TensorType
+from irscope.ir import BOOL, FLOAT, GROUPS, INT, NUMBER, Graph, ListType, TensorType, TupleType, Type
 from irscope.ops.op import draws_random_numbers
 from irscope.ops.registry import constant_arguments, effect_of, holds_number, reads_on_host
 from irscope.ops.traits import OF_THE_TENSOR, SHAPE_READERS
@@ -142,8 +142,10 @@ def _leasing(arenas: Sequence[CaptureArena]) -> Iterator[list[Any]]:
 
 def why_not_replayed(graph: Graph) -> str:
     """Returns why a replay of a recorded run would not do what a run does; empty if it does, for tensors of the same layouts."""
-    if not all(isinstance(value.type, TensorType) for value in (*graph.free_inputs, *graph.outputs)):
-        return "it takes or returns something other than tensors"
+    if not all(isinstance(value.type, TensorType) for value in graph.free_inputs):
+        return "it takes something other than tensors"
+    if not all(_is_of_tensors(value.type) for value in graph.outputs):
+        return "it returns something other than tensors"
     if not all(hasattr(held, "dtype") for held in graph.bound.values()):
         return "it holds lists of parameters"
     for node in graph.nodes():
@@ -169,6 +171,13 @@ def why_not_replayed(graph: Graph) -> str:
     return ""
 
 
+def _is_of_tensors(type: Type) -> bool:
+    """Whether values of this type are tensors, or tuples and lists of them."""
+    if isinstance(type, TupleType):
+        return all(map(_is_of_tensors, type.elements))
+    return isinstance(type.element if isinstance(type, ListType) else type, TensorType)
+
+
 class _Lane:
     """Where all recordings of a process run on one GPU: one after the other, in the same memory, whatever the streams of their callers.
 
@@ -180,9 +189,10 @@ class _Lane:
         cuda = recorder.torch.cuda
         self._owner = imported_cupy().cuda.Stream(non_blocking=True)
         self.stream = cuda.ExternalStream(self._owner.ptr)
-        self.pool = cuda.graph_pool_handle()
-        self.first: Callable[[], None] | None = None
-        """A recording that lasts: torch gives up a pool with the last graph in it, and never records into it again."""
+        self.pool: Any = None
+        """The memory of the next recording."""
+        self.kept: list[Callable[[], None]] = []
+        """A recording in each pool that lasts: torch gives up a pool with the last graph in it, and never records into it again."""
         self.last = cuda.default_stream()
         """The stream of the last replay: one of torch's, which are never destroyed."""
         self.lock = threading.RLock()
@@ -301,7 +311,7 @@ class Replays:
             for place, tensor in zip(self.places, own, strict=True):
                 slots[place] = tensor
             results, replay = recorder.record_in(lane, once)
-        recorder.check_own(results, [*own, *held])
+        recorder.check_own(list(leaves(results)), [*own, *held])
         return _Recording(recorder, own, results, replay, fits, leases)
 
 
@@ -315,6 +325,7 @@ class _Recording:
         self.recorder = recorder
         self.own = own
         self.results = results
+        self.tensors = list({id(tensor): tensor for tensor in leaves(results)}.values())
         self.replay = replay
         self.fits = fits
         """Checks whether all that was fixed by recording is as it was."""
@@ -326,9 +337,10 @@ class _Recording:
         if self.own:
             recorder.copy_all(self.own, given)
         self.replay()
-        fresh = {id(result): recorder.like(result) for result in self.results}
-        recorder.copy_all(list(fresh.values()), list({id(result): result for result in self.results}.values()))
-        return tuple([fresh[id(result)] for result in self.results])
+        fresh = {id(tensor): recorder.like(tensor) for tensor in self.tensors}
+        recorder.copy_all(list(fresh.values()), self.tensors)
+        found: tuple[Any, ...] = map_leaves(lambda tensor: fresh[id(tensor)], self.results)
+        return found
 
 
 class TorchRecorder:
@@ -435,11 +447,17 @@ class TorchRecorder:
 
     def record_in(self, lane: _Lane, run: Callable[[], Any]) -> tuple[Any, Callable[[], None]]:
         """Runs once on the current stream, then once while recording; returns the results, and a function that replays."""
-        if lane.first is None:
-            _, lane.first = self._recorded(lambda: self.torch.zeros(1, device="cuda"), lane.stream, lane.pool)
+        if lane.pool is None:
+            pool = self.torch.cuda.graph_pool_handle()
+            lane.kept.append(self._recorded(lambda: self.torch.zeros(1, device="cuda"), lane.stream, pool)[1])
+            lane.pool = pool
         run()
         lane.stream.wait_stream(self.torch.cuda.current_stream())
-        return self._recorded(run, lane.stream, lane.pool)
+        try:
+            return self._recorded(run, lane.stream, lane.pool)
+        except BaseException:
+            lane.pool = None  # into which torch 2.11 records nothing more, as its allocator of host memory is not told of the end
+            raise
 
     def _recorded(self, run: Callable[[], Any], stream: Any, pool: Any) -> tuple[Any, Callable[[], None]]:
         cuda = self.torch.cuda

@@ -70,6 +70,8 @@ class Cuda:
         self.is_capturing = self.tf32 = False
         self.uses: dict[Any, int] = {}
         """The graphs that live in a pool; of one whose last graph is gone, torch never makes another."""
+        self.failed: set[Any] = set()
+        """The pools of recordings that failed, into which torch 2.11 records no more."""
 
     def is_current_stream_capturing(self) -> bool:
         return self.is_capturing
@@ -101,7 +103,7 @@ class Cuda:
         return Stream(pointer, self.events)
 
     def graph_pool_handle(self) -> tuple[int, int]:
-        return (0, 1)
+        return (0, 1 + len(self.uses))
 
     @contextmanager
     def graph(self, graph: Graph, stream: Stream, capture_error_mode: str = "", pool: Any = None) -> Iterator[None]:
@@ -110,11 +112,14 @@ class Cuda:
         before, self.here = self.here, stream
         if pool is not None:
             assert self.uses.get(pool) != 0, "INTERNAL ASSERT FAILED: use_count > 0"
+            assert pool not in self.failed, "beginAllocateToPool: already recording to mempool_id"
             self.uses[pool] = self.uses.get(pool, 0) + 1
             weakref.finalize(graph, lambda: self.uses.update({pool: self.uses[pool] - 1}))
+            self.failed.add(pool)
         with graph:
             yield
         self.here = before
+        self.failed.discard(pool)
 
 
 class There(torch.Tensor):  # type: ignore[misc]
@@ -264,15 +269,36 @@ def test_calls_that_the_gpu_waits_for_are_replayed_into_new_results(monkeypatch:
     assert calls.replays.is_recorded, calls.replays.because
 
 
-def test_programs_are_recorded_after_all_others_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_programs_are_recorded_after_all_others_are_gone_or_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     cuda = Cuda()
-    for _ in range(3):
+    for fails in (False, False, True, False):
         calls = Calls(PURE, monkeypatch, cuda=cuda)
+        run = calls.replays.run
+        if fails:
+            calls.replays.run = lambda slots, run=run: run(slots) if cuda.here is cuda.main else 1 / 0  # type: ignore[misc, return-value]
         for seed in range(4):
-            calls(*pair(seed))
-        assert calls.replays.is_recorded, calls.replays.because
+            x, w = pair(seed)
+            torch.testing.assert_close(calls(x, w), (torch.tanh(x @ w), torch.relu(x @ w)))
+        assert calls.replays.is_recorded is not fails, calls.replays.because
         del calls
         gc.collect()
+
+
+def test_tuples_and_lists_of_results_are_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = Calls(
+        "graph(%x : Tensor, %w : Tensor):\n  %a : Tensor = aten::mm(%x, %w)\n  %b : Tensor = aten::tanh(%a)\n"
+        "  %l : Tensor[] = prim::ListConstruct(%a, %b)\n  %t : (Tensor, Tensor[]) = prim::TupleConstruct(%b, %l)\n  return (%t)",
+        monkeypatch,
+    )
+    kept = []
+    for seed in range(6):
+        x, w = pair(seed)
+        kept.append((calls(x, w), ((torch.tanh(x @ w), [x @ w, torch.tanh(x @ w)]),)))
+    for found, wanted in kept:
+        torch.testing.assert_close(found, wanted)
+    assert calls.replays.is_recorded, calls.replays.because
+    (first,) = kept[-1][0]
+    assert first[0] is first[1][1], "one tensor is one in each call"
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,15 @@ from irscope.ops.op import (
     may_end_in_results,
 )
 from irscope.ops.schemas import bundled_texts, corrected, parse_schema, torch_schemas
-from irscope.ops.traits import CHECKED_ON_HOST, GIVES_TO_HOST, INDEXED, MOVES_STATISTICS, SHAPED_BY_ELEMENTS, STOPS
+from irscope.ops.traits import (
+    CHECKED_ON_HOST,
+    GIVES_TO_HOST,
+    INDEXED,
+    MOVES_STATISTICS,
+    NUMBER_OF_A_TENSOR,
+    SHAPED_BY_ELEMENTS,
+    STOPS,
+)  # fmt: skip
 
 # Ops of languages that are functional by construction, whose tensors are values without memory.
 #
@@ -206,8 +214,8 @@ def reads_on_host(graph: Graph, node: Node) -> bool:
         return any(type != NONE and (not isinstance(type, TensorType) or type.dtype in (None, "bool", "uint8")) for type in indices)
     if node.op == "aten::where":
         return len(node.inputs) == 1
-    if node.op == "aten::tensor_split":
-        return node.inputs[1] in tensors
+    if node.op in NUMBER_OF_A_TENSOR:
+        return node.inputs[NUMBER_OF_A_TENSOR[node.op]] in tensors
     if node.op == "aten::repeat_interleave":
         named = named_inputs(node)
         size = named.get("output_size")

@@ -139,14 +139,17 @@ SHAPED_BY_ELEMENTS: Final = _aten("""
 """The shape of a result, or of what they need in between, depends on elements, which the host reads (torch 2.13: those that it tags
 so, and what computes by them); of some others by their operands: see `reads_on_host` of `irscope.ops.registry`."""
 
+NUMBER_OF_A_TENSOR: Final = {"aten::tensor_split": 1, "aten::narrow": 2, "aten::index_fill": 3, "aten::index_fill_": 3}
+"""The operand that may be a number or a tensor that holds it, which the host reads."""
+
 INDEXED: Final = _aten("index index_put index_put_ _index_put_impl_ _unsafe_index _unsafe_index_put")
 """They count the elements of masks among their indices, and read nothing of whole numbers."""
 
 CHECKED_ON_HOST: Final = _aten("""
     linalg_inv inverse linalg_solve linalg_ldl_solve linalg_tensorinv linalg_tensorsolve linalg_cholesky cholesky linalg_lu_factor
-    linalg_ldl_factor linalg_eigh linalg_eigvalsh _linalg_eigh linalg_eig linalg_eigvals linalg_svd linalg_svdvals svd _linalg_svd
-    linalg_pinv pinverse linalg_matrix_rank linalg_cond linalg_matrix_exp matrix_exp segment_reduce cov corrcoef istft
-    _pack_padded_sequence""")
+    linalg_ldl_factor linalg_lu_factor_ex linalg_ldl_factor_ex linalg_lu _lu_with_info linalg_matrix_power matrix_power linalg_eigh
+    linalg_eigvalsh _linalg_eigh linalg_eig linalg_eigvals linalg_svd linalg_svdvals svd _linalg_svd linalg_pinv pinverse
+    linalg_matrix_rank linalg_cond linalg_matrix_exp matrix_exp segment_reduce cov corrcoef istft _pack_padded_sequence""")
 """They fail for some elements, or choose their way by them: so the host reads a number before they return (torch 2.13)."""
 
 OBJECT_READERS: Final = _aten("""

@@ -91,6 +91,8 @@ def test_what_torch_calls_shaped_by_elements_is_read_on_the_host(torch: Any) -> 
     ("aten::to(%x, %there, %ten, %false, %false, %none)", True), ("aten::to(%x, %ten, %false, %false, %none)", False),
     ("aten::_pack_padded_sequence(%x, %x, %false)", True), ("aten::cov(%x, %ten, %none, %none)", True),
     ("aten::tensor_split(%x, %x, %none_)", True), ("aten::tensor_split(%x, %ten, %none_)", False),
+    ("aten::narrow(%x, %none_, %size, %ten)", False), ("aten::narrow(%x, %none_, %x, %ten)", True),
+    ("aten::index_fill(%x, %none_, %x, %x)", True), ("aten::index_fill(%x, %none_, %x, %ten)", False),
     ("aten::Int(%x)", True), ("aten::Int(%size)", False), ("aten::combinations(%x, %ten, %false)", True),
 ])  # fmt: skip
 def test_what_the_host_reads_may_depend_on_arguments(call: str, waits: bool) -> None:

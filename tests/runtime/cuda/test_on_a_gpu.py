@@ -118,6 +118,21 @@ def test_the_kernels_of_the_suite(case: Case, dtype: str, size: int) -> None:
         assert bool(((found.double() - exact).abs() <= 8 * eps * (exact.abs() + scale)).all())
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "float16"])
+@pytest.mark.parametrize("shape", [(4, 16), (1, 16), (64, 64), (5, 2048), (33, 65)])
+def test_what_is_computed_of_narrow_numbers_is_as_wide_as_they(shape: tuple[int, int], dtype: str) -> None:
+    """NVRTC 13 takes bytes of a vector for 16 bits."""
+    x = torch.randint(-99 if dtype != "uint8" else 0, 100, shape).to(getattr(torch, dtype))
+
+    def f(x: Any) -> Any:
+        y = 1 - x
+        return y.amax(0), y.amin(1), torch.logsumexp(y, 0), y.float(), (y > 3).to(torch.int64) + y.abs()
+
+    found = compile_graph(irs.fuse(irs.load(f, x)), "cuda")(x.cuda())
+    for mine, wanted in zip(found, f(x), strict=True):
+        torch.testing.assert_close(mine.cpu(), wanted, rtol=2e-3, atol=2e-3)
+
+
 # -- whole programs ---------------------------------------------------------------------------------------------------
 
 

@@ -109,6 +109,23 @@ def test_keys_alone_take_the_tour(page: Any) -> None:
     expect(page.locator(".irs-graph")).to_be_visible()
 
 
+def test_names_are_one_stop_that_arrows_walk_and_a_click_draws_no_ring(page: Any) -> None:
+    keys = page.keyboard
+    keys.press("Shift")  # what a script focuses next shows a ring, unless a pointer has done it
+    page.locator(".irs-svg").click(position={"x": 5, "y": 5})
+    assert page.evaluate("document.activeElement.matches('.irs-svg:not(:focus-visible)')")
+    page.locator(".irs-text [data-record]", has_text="%written").first.click()
+    names = page.locator(".irs-inspector .irs-chips button")
+    names.nth(2).wait_for()
+    for k, group in enumerate(page.locator(".irs-inspector [data-stop]:has(button)").all()):
+        assert group.locator("button[tabindex='0']").count() == 1, k
+    names.nth(0).focus()
+    keys.press("ArrowRight")
+    expect(names.nth(1)).to_be_focused()
+    keys.press("Enter")
+    expect(page.locator(".irs-inspector")).to_be_focused()  # and not the page, where keys mean other things
+
+
 def test_reduced_motion_stills_what_moves(page: Any) -> None:
     page.emulate_media(reduced_motion="reduce")
     page.get_by_role("slider", name="step of the history").focus()

@@ -18,9 +18,15 @@ export function branchStrip(context: Context, openMenu: () => void): HTMLElement
   const bar = h("div", { class: "irs-branch-bar" });
   const element = h("section", { class: "irs-branches", "aria-label": "what-if branches" }, bar, rows, below, beside);
   const compare = (other: number, shown: number) => {
+    const opener = document.activeElement;
+    const close = () => {
+      beside.replaceChildren();
+      const back = opener instanceof HTMLElement && opener.isConnected ? opener : bar.querySelector("button");
+      back?.focus({ preventScroll: true });
+    };
     beside.replaceChildren(h("span", { class: "irs-quiet" }, "comparing…"));
     diffWithShown(other, shown).then((diff) => {
-      beside.replaceChildren(diffTable(context, diff, () => beside.replaceChildren()));
+      beside.replaceChildren(diffTable(context, diff, close));
       context.heat.compare(diff.compared);
     }, (error: unknown) => beside.replaceChildren(problem(error)));
   };

@@ -52,7 +52,6 @@ function wheel(pane: Stage, event: WheelEvent): void {
 function pointerDown(pane: Stage, down: PointerEvent): void {
   if (down.button !== 0) return;
   const { svg } = pane.picture;
-  svg.focus({ preventScroll: true });
   const start = { ...pane.viewport };
   const drag = new AbortController();
   let moved = false;

@@ -2,6 +2,7 @@
 
 import type { Context } from "../lib/model/context";
 import { h } from "../lib/dom/dom";
+import { oneStop } from "../lib/dom/one_stop";
 import { HEAT_COLOURS, type Measure } from "../lib/model/heat";
 import { CATEGORIES, COMPARED, LANE_COLOURS, colourOf, laneOf, measureOf, type Meaning } from "./colours";
 
@@ -37,7 +38,7 @@ function chips(context: Context, entries: readonly Entry[], after: HTMLElement |
     }
     return h("button", { title, onclick: () => context.selection.set(ids) }, swatch, word);
   });
-  return h("div", { class: "irs-legend", role: "group", "aria-label": "legend" }, ...made, after);
+  return oneStop(h("div", { class: "irs-legend", role: "group", "aria-label": "legend" }, ...made, after));
 }
 
 /** Whose pairs of ops are whose; a click selects the ops of these pairs. */

@@ -4,6 +4,7 @@
 import { whatIfButton } from "../branches/menu";
 import type { Context } from "../lib/model/context";
 import { h } from "../lib/dom/dom";
+import { oneStop } from "../lib/dom/one_stop";
 import { tabs } from "../lib/dom/tabs";
 import { bare } from "../lib/model/answers";
 import type { AliasDetail, Detail } from "../lib/model/schema";
@@ -55,7 +56,7 @@ export function inspectorPane(context: Context, reveal?: Reveal): HTMLElement {
   const head = h("div", { class: "irs-subject", "aria-live": "polite" });
   const body = h("div", { class: "irs-inspector-body" });
   const list = steps && context.view.only_history ? stepList(context, steps) : null;
-  const element = h("section", { class: "irs-pane irs-inspector", "aria-label": "inspector" }, h("div", { class: "irs-bar" }, h("span", { class: "irs-title" }, "Inspector")), head, body);
+  const element = h("section", { class: "irs-pane irs-inspector", "aria-label": "inspector", tabindex: "-1" }, h("div", { class: "irs-bar" }, h("span", { class: "irs-title" }, "Inspector")), head, body);
   const kernels = new KernelTab(context);
   let tab: Tab = "Alias";
   let shown = "";
@@ -66,11 +67,13 @@ export function inspectorPane(context: Context, reveal?: Reveal): HTMLElement {
     if (wanted === shown) return; // only the evidence changed
     shown = wanted;
     const still = () => shown === wanted;
+    const held = element.contains(document.activeElement);
     if (selection.ids.length === 0) empty(context, head, body, list);
     else if (selection.ids.length === 1 && isHolder(selection.ids[0])) holder(context, head, body, selection.ids[0], reveal, still);
     else if (selection.ids.length === 1) one(selection.ids[0], still);
     else if (selection.ids.length === 2 && !selection.ids.some(isHolder)) pairAnswers(context, head, body, still);
     else many(context, head, body);
+    if (held && !element.contains(document.activeElement)) element.focus({ preventScroll: true }); // not the page: there keys mean other things
   };
   const one = (record: number, still: () => boolean) => {
     subject(context, head, bare(context.records, record), reveal);
@@ -121,7 +124,7 @@ function empty(context: Context, head: HTMLElement, body: HTMLElement, list: HTM
     h("p", {}, "Click a name, a line, a box or a row to select it in every pane", context.answers.isLive ? " and in Python." : "."),
     h("p", {}, key("Shift"), " + click a second one to ask about the pair: may they alias, why are they not fused, are they the same."),
     h("p", {}, key("/"), " searches, ", key("↑"), key("↓"), " walk the program, ", key("→"), key("←"), " open and close boxes, ", key("Esc"), " clears the selection, then leaves the steps."),
-    h("p", {}, key("z"), " widens the pane you are in, ", key("c"), " shows source, IR and kernel in columns."),
+    h("p", {}, key("Tab"), " goes to the next list, the arrow keys through it; ", key("z"), " widens the pane you are in, ", key("c"), " shows source, IR and kernel in columns."),
     context.steps ? h("p", {}, key(","), key("."), " step back and forth in the history; every pane shows what a step merges.") : null,
     context.answers.isLive ? null : h("p", { class: "irs-quiet" }, "This page has no kernel: it shows stored answers.")));
 }
@@ -176,7 +179,7 @@ function tabbed(names: readonly Tab[], current: Tab, remember: (tab: Tab) => voi
 function neighbours(context: Context, detail: Detail): Node[] {
   const side = (feeds: boolean, label: string) => {
     const rows = (detail.neighbours ?? []).filter((near) => near.feeds === feeds).map((near) => h("div", { class: "irs-neighbour" }, chips(context, [near.id]), sentence(context, `not in the group, because ${near.because}`), whatIfButton(context, "what if it joined?", { force: [[detail.id, near.id]] })));
-    return rows.length ? [labelled(label, h("div", {}, ...rows))] : [];
+    return rows.length ? [labelled(label, oneStop(h("div", {}, ...rows)))] : [];
   };
   return [...side(true, "producers"), ...side(false, "users")];
 }

@@ -3,6 +3,7 @@
 
 import type { Context } from "../lib/model/context";
 import { freshId, h } from "../lib/dom/dom";
+import { oneStop } from "../lib/dom/one_stop";
 import { tabs } from "../lib/dom/tabs";
 import { HEAT_COLOURS } from "../lib/model/heat";
 import type { KernelDetail, KernelText } from "../lib/model/schema";
@@ -114,7 +115,7 @@ export class KernelTab {
         this.#lines(text, kernel, undefined);
       },
     }, "hot loops only") : null;
-    const source = h("div", { class: "irs-source", onpointerleave: () => this.context.selection.light([]) }, ...made);
+    const source = oneStop(h("div", { class: "irs-source", onpointerleave: () => this.context.selection.light([]) }, ...made));
     this.#code.replaceChildren(...(hotSwitch ? [hotSwitch] : []), text.source ? source : note("no source text"));
     this.#mark();
     requestAnimationFrame(() => this.#reveal(top));
@@ -130,7 +131,7 @@ export class KernelTab {
     if (!node) return h("div", { class: kind }, label, h("code", {}, ...pieces));
     const pick = (event: MouseEvent | KeyboardEvent) => selection.pick(node, event.shiftKey);
     return h("div", {
-      class: `${kind} linked`, role: "button", tabindex: "0", "data-node": node, title: records.longTitle(node), onclick: pick,
+      class: `${kind} linked`, role: "button", "data-node": node, title: records.longTitle(node), onclick: pick,
       onpointerenter: () => selection.light([node]), onkeydown: (event: KeyboardEvent) => event.key === "Enter" && pick(event),
     }, label, h("code", {}, ...pieces));
   }

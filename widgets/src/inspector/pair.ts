@@ -3,6 +3,7 @@
 import { whatIfButton } from "../branches/menu";
 import type { Context } from "../lib/model/context";
 import { h } from "../lib/dom/dom";
+import { oneStop } from "../lib/dom/one_stop";
 import type { PairDetail } from "../lib/model/schema";
 import { besideTable } from "../same/beside";
 import { pictureOf } from "./alias";
@@ -40,7 +41,7 @@ function verdicts(context: Context, pair: PairDetail): (Node | string)[] {
 function wayOf(context: Context, { ids, alias }: PairDetail): Node[] {
   if (!alias) return [];
   const steps = (alias.steps ?? []).map(({ words }) => h("li", {}, sentence(context, words)));
-  return [...(steps.length > 1 ? [h("ol", { class: "irs-way-list" }, ...steps)] : []), pictureOf(context, ids)];
+  return [...(steps.length > 1 ? [oneStop(h("ol", { class: "irs-way-list" }, ...steps))] : []), pictureOf(context, ids)];
 }
 
 /** A button for the branch in which the answer is the opposite. */

@@ -2,6 +2,7 @@
 
 import type { Context } from "../lib/model/context";
 import { h } from "../lib/dom/dom";
+import { oneStop } from "../lib/dom/one_stop";
 import type { Detail } from "../lib/model/schema";
 import { tokens } from "../lib/model/tokens";
 
@@ -11,12 +12,12 @@ export function note(text: string): HTMLElement {
 
 /** A sentence with its `%names` linked. */
 export function sentence(context: Context, text: string): HTMLElement {
-  return h("p", { class: "irs-sentence" }, ...linked(context, text));
+  return oneStop(h("p", { class: "irs-sentence" }, ...linked(context, text)));
 }
 
 /** A line of IR in colour, its names linked. */
 export function codeLine(context: Context, text: string): HTMLElement {
-  return h("code", { class: "irs-code" }, ...linked(context, text, true));
+  return oneStop(h("code", { class: "irs-code" }, ...linked(context, text, true)));
 }
 
 function linked(context: Context, text: string, coloured = false): (Node | string)[] {
@@ -37,7 +38,7 @@ export function chips(context: Context, records: readonly number[]): HTMLElement
     class: context.records.isValue(record) ? "irs-chip value" : "irs-chip",
     onclick: (event: MouseEvent) => context.selection.pick(record, event.shiftKey),
   }, context.records.longTitle(record)));
-  return h("div", { class: "irs-chips" }, ...made);
+  return oneStop(h("div", { class: "irs-chips" }, ...made));
 }
 
 export function labelled(label: string, content: Node): HTMLElement {

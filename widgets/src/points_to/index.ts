@@ -2,6 +2,7 @@
 
 import type { Context } from "../lib/model/context";
 import { h, s } from "../lib/dom/dom";
+import { oneStop } from "../lib/dom/one_stop";
 import type { PointsToArrow, PointsToBox, PointsToView } from "../lib/model/schema";
 import { nearby, squeezed } from "./nearby";
 
@@ -65,12 +66,12 @@ export function memoryPicture(context: Context, whole: PointsToView, margin: boo
   const lines = view.lines.map((line) => s("g", { class: "irs-lane-line", onclick: line.node ? () => context.selection.pick(line.node) : null },
     ...line.steps.map((number, k) => step(16 + 18 * k, line.y + 4, number)),
     s("text", { x: 50, y: line.y + 4, "text-anchor": "end" }, String(line.number)), s("text", { x: 60, y: line.y + 4 }, line.text)));
-  return s("svg", { class: "irs-points-to", ...(margin ? { width: right - left, height: view.height } : { style: `width:clamp(${0.83 * (right - left)}px,100%,${right - left}px)` }), viewBox: `${left} 0 ${right - left} ${view.height}`, role: "group", "aria-label": view.title },
+  return oneStop(s("svg", { class: "irs-points-to", ...(margin ? { width: right - left, height: view.height } : { style: `width:clamp(${0.83 * (right - left)}px,100%,${right - left}px)` }), viewBox: `${left} 0 ${right - left} ${view.height}`, role: "group", "aria-label": view.title },
     ...view.cones.map(({ label, x, y, width, height }, k) => s("g", { class: `irs-cone${k + 1}` }, s("rect", { x, y, width, height, rx: 9 }), s("text", { x: x + 9, y: y + 15 }, label))),
     ...view.bands.map(({ x, top, bottom }) => s("rect", { class: "irs-lane", x: x - 3, y: top, width: 6, height: Math.max(0, bottom - top), rx: 3 })),
     ...(margin ? lines : []), ...view.arrows.map(arrow), ...view.boxes.map((box) => name(context, box)),
     ...view.arrows.map(({ label, x, y }) => s("text", { class: "irs-lane-op", x, y }, label)),
-    ...view.arrows.flatMap((each) => (each.step && each.kind === "is" ? [step(each.x + SMALL * each.label.length + 12, each.y, each.step)] : [])));
+    ...view.arrows.flatMap((each) => (each.step && each.kind === "is" ? [step(each.x + SMALL * each.label.length + 12, each.y, each.step)] : []))));
 }
 
 function arrow({ kind, points, step }: PointsToArrow): SVGElement {
@@ -86,7 +87,7 @@ function name(context: Context, { label, kind, record, x, y, width, writes, subj
   const pick = (event: MouseEvent | KeyboardEvent) => context.selection.pick(record, event.shiftKey);
   return s("g", {
     class: `irs-element irs-element-${kind}${subject ? " subject" : ""}${writes ? " writes" : ""} pickable`, transform: `translate(${x} ${y})`, "data-record": record,
-    tabindex: "0", role: "button", "aria-label": `${label}${writes ? ", written here" : ""}`, onclick: pick, onkeydown: (event: KeyboardEvent) => event.key === "Enter" && pick(event),
+    role: "button", "aria-label": `${label}${writes ? ", written here" : ""}`, onclick: pick, onkeydown: (event: KeyboardEvent) => event.key === "Enter" && pick(event),
   }, s("rect", { width, height: BOX, rx: kind === "name" ? 4 : BOX / 2 }), s("text", { x: 9, y: 16 }, label), writes ? s("path", { class: "irs-pen", transform: `translate(${width - 15} 7)`, d: PEN }) : s("g", {}));
 }
 

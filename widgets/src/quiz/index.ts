@@ -3,6 +3,7 @@
 
 import type { Context } from "../lib/model/context";
 import { freshId, h } from "../lib/dom/dom";
+import { oneStop } from "../lib/dom/one_stop";
 import type { CardJudgement, CardOption, CardRemark, CardView } from "../lib/model/schema";
 import { note, sentence } from "../inspector/words";
 
@@ -115,13 +116,13 @@ function answered(context: Context, card: CardView, judged: CardJudgement): HTML
   const light = (remarks: CardRemark[]) => selection.light(remarks.flatMap((remark) => remark.witness));
   selection.set(card.options.filter((option) => judged.picks.includes(option.name)).map((option) => option.record).filter((record) => record));
   queueMicrotask(() => light(wrong.length ? wrong : judged.remarks));
-  const verdict = judged.right ? "right" : `partly right: ${Math.round(100 * judged.points)} % of the point`;
+  const verdict = judged.right ? "right" : judged.points > 0 ? `partly right: ${Math.round(100 * judged.points)} % of the point` : "not right";
   const remarks = judged.remarks.map((remark) => h("li", { class: `irs-said-${remark.mark}`, onpointerenter: () => light([remark]), onfocusin: () => light([remark]) },
     h("span", { class: "irs-mark", "aria-hidden": "true" }, MARKS[remark.mark]),
     h("div", {}, h("strong", {}, `${SAID[remark.mark]}: ${remark.name}`), sentence(context, `because ${remark.because}`))));
   const heading = h("h3", { class: `irs-judgement ${judged.right ? "right" : "wrong"}`, tabindex: "-1" }, verdict);
   const none = remarks.length ? null : note("none of the options is right");
-  return [...prompt(context, card), h("div", { role: "status" }, heading), h("ul", { class: "irs-remarks-said" }, ...remarks), ...(none ? [none] : [])];
+  return [...prompt(context, card), h("div", { role: "status" }, heading), oneStop(h("ul", { class: "irs-remarks-said" }, ...remarks)), ...(none ? [none] : [])];
 }
 
 function steps(card: CardView, asked: Answering): HTMLElement {

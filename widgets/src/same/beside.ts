@@ -1,6 +1,7 @@
 // Two pieces side by side: corresponding lines share a row, and their differences are marked.
 
 import { h } from "../lib/dom/dom";
+import { oneStop } from "../lib/dom/one_stop";
 import type { Context } from "../lib/model/context";
 import type { BesideView, Word } from "../lib/model/schema";
 
@@ -14,7 +15,7 @@ export function besideTable(context: Context, view: BesideView, onHole: (hole: n
     const word = (event.target as Element).closest("[data-hole]");
     onHole(word ? Number(word.getAttribute("data-hole")) : -1);
   });
-  return h("div", { class: "irs-beside-holder", tabindex: "0" }, h("p", { class: "irs-sentence" }, view.because), table, more);
+  return oneStop(h("div", { class: "irs-beside-holder" }, h("p", { class: "irs-sentence" }, view.because), table, more), true);
 }
 
 function side(context: Context, words: readonly Word[], node: number, alone: boolean): HTMLElement {

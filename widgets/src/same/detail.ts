@@ -1,6 +1,7 @@
 // One class in full: the savings and costs of merging it, its holes in each member, and two members side by side.
 
 import { h } from "../lib/dom/dom";
+import { oneStop } from "../lib/dom/one_stop";
 import type { Context } from "../lib/model/context";
 import type { CostView, SameCard, SameClass } from "../lib/model/schema";
 import { bytes, shortNumbers } from "../lib/model/sizes";
@@ -22,7 +23,7 @@ export function classDetail(context: Context, step: string, place: number, card:
   const members = card.members.slice(0, MOST_MEMBERS).map((name, k) => h("button", { class: "irs-chip", disabled: !card.selects[k].length, onclick: () => context.selection.set(card.selects[k]) }, name));
   return h("div", { class: "irs-same-detail" },
     h("h4", {}, card.count > 1 ? `${card.count} pieces that are equal at step '${step}'` : `one piece, equal to no other at step '${step}'`),
-    h("div", { class: "irs-chips" }, ...members),
+    oneStop(h("div", { class: "irs-chips" }, ...members)),
     cls.cost ? costLine(step, cls.cost) : null, cls.advice ? h("p", { class: "irs-quiet" }, cls.advice) : null,
     cls.holes.length ? h("h4", {}, "holes") : null, cls.holes.length ? holes : null,
     cls.beside ? h("h4", { class: "irs-sides-head" }, "side by side ", ...picks) : null, sides);
@@ -39,13 +40,13 @@ function costLine(step: string, cost: CostView): HTMLElement {
 function holeTable(context: Context, cls: SameClass): HTMLElement {
   const varying = cls.holes.flatMap((hole, k) => (hole.varies ? [{ hole, k, shown: shortNumbers(hole.values) }] : []));
   const heads = varying.map(({ hole, k }) => h("th", {
-    scope: "col", class: "varies", "data-hole": k, title: `${hole.kind}: ${hole.told}`, onclick: hole.node ? () => context.selection.set([hole.node]) : null,
-  }, hole.place, h("span", { class: "irs-quiet" }, ` ${hole.told}`)));
+    scope: "col", class: "varies", "data-hole": k, title: `${hole.kind}: ${hole.told}`,
+  }, hole.node ? h("button", { class: "irs-name", onclick: () => context.selection.set([hole.node]) }, hole.place) : hole.place, h("span", { class: "irs-quiet" }, ` ${hole.told}`)));
   const rows = cls.members.map((name, m) => h("tr", {}, h("th", { scope: "row" }, name), ...varying.map(({ hole, k, shown }) =>
     h("td", { class: m && hole.values[m] !== hole.values[0] ? "other" : null, "data-hole": k, title: hole.values[m] }, shown[m] ?? ""))));
   const equal = cls.holes.filter((hole) => !hole.varies).map((hole) => `${hole.place} ${shortNumbers(hole.values.slice(0, 1))[0] ?? ""}`);
   const more = cls.holes_left_out ? `, and ${cls.holes_left_out.toLocaleString("en")} more holes` : "";
-  return h("div", { class: "irs-holes-holder", tabindex: "0" },
+  return oneStop(h("div", { class: "irs-holes-holder" },
     varying.length ? h("table", { class: "irs-holes" }, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "member"), ...heads)), h("tbody", {}, ...rows)) : null,
-    equal.length || more ? h("p", { class: "irs-quiet" }, `${equal.length ? `equal everywhere: ${equal.join(", ")}` : ""}${more}`) : null);
+    equal.length || more ? h("p", { class: "irs-quiet" }, `${equal.length ? `equal everywhere: ${equal.join(", ")}` : ""}${more}`) : null), true);
 }

@@ -1,6 +1,7 @@
 // The differences between equal modules in one box: a row for each module, a column for each difference.
 
 import { h } from "../lib/dom/dom";
+import { oneStop } from "../lib/dom/one_stop";
 import type { Context } from "../lib/model/context";
 import type { BesideView, RepeatView, VaryingView } from "../lib/model/schema";
 import { shortNumbers } from "../lib/model/sizes";
@@ -20,7 +21,7 @@ export function repeatTable(context: Context, view: RepeatView, open?: (box: num
     h("p", { class: "irs-sentence" }, `${view.sentence}.`),
     own.length ? h("p", { class: "irs-quiet" }, `each has its own ${own.join(", ")}`) : null,
     view.beside ? sides(context, view, view.beside, beside) : null,
-    h("div", { class: "irs-holes-holder", tabindex: "0" }, h("table", { class: "irs-holes" }, h("thead", {}, h("tr", {}, h("th", { scope: "col" }), ...heads)), h("tbody", {}, ...rows))),
+    oneStop(h("div", { class: "irs-holes-holder" }, h("table", { class: "irs-holes" }, h("thead", {}, h("tr", {}, h("th", { scope: "col" }), ...heads)), h("tbody", {}, ...rows)))),
     left.length ? h("p", { class: "irs-quiet" }, left.join("; ")) : null);
 }
 

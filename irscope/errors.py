@@ -157,7 +157,7 @@ def _wrong_call(function: Callable[..., Any], args: Sequence[Any], named: Mappin
     near = get_close_matches(unknown, [name for name in called.parameters if name != "self"], 1)
     hint = f"{f'did you mean {near[0]}? ' if near else ''}{_call_of(function)}"
     if "many" in wrong and {"graph", "program", "source"} & {*[name for name in called.parameters if name != "self"][:1]}:
-        hint += "; irs.load(model, x) makes a graph of a model"
+        hint = f"of a model: {_name_of(function)}(irs.load(model, x)); {hint}"
     return ArgumentError(f"{_name_of(function)}(): {wrong}", hint=hint)
 
 
@@ -222,8 +222,21 @@ def _call_of(function: Callable[..., Any]) -> str:
 
 
 def _name_of(function: Callable[..., Any]) -> str:
-    """What a user calls."""
-    return re.sub(r"^_(\w+)Verb", lambda verb: f"irs.{verb[1].lower()}", re.sub(r"\.__\w+__$", "", function.__qualname__))
+    """What a user calls: a method by the name that the documentation gives to an object of its class."""
+    *classes, name = re.sub(r"\.__\w+__$", "", function.__qualname__).rpartition(".")
+    verb = re.fullmatch(r"_(\w+)Verb", classes[0] or name)
+    owner = f"irs.{verb[1].lower()}" if verb else _VARIABLES.get(classes[0], classes[0])
+    if verb and not classes[0]:
+        return owner
+    if not owner and name in getattr(sys.modules.get("irscope"), "__all__", ()):
+        owner = "irs"
+    return f"{owner}.{name}" if owner else name
+
+
+_VARIABLES: Final = {
+    "Comparison": "c", "Dedup": "d", "Executable": "run", "Explorer": "e", "Fusion": "f", "Profile": "p", "Questions": "db",
+    "AliasDb": "db", "Quiz": "q", "Story": "s", "ViewAliases": "va",
+}  # fmt: skip
 
 
 class PassError(IrscopeError):

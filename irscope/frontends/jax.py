@@ -21,7 +21,7 @@ from irscope._base.loaded_code import loaded_files
 from irscope._base.nested import leaves_by_path
 from irscope.errors import ArgumentError, CaptureError, MissingExtra, RunError
 from irscope.frontends.mlir.types import ELEMENTS, is_plain_string
-from irscope.frontends.refusals import first_line
+from irscope.frontends.refusals import failed_at, first_line
 from irscope.ir import Block, Graph, Module, Node, TensorData, TensorType, Type, Value, make_block, make_value, nested_paths, new_id
 from irscope.ir.module import inlined, renamed_body
 from irscope.ir.payload import element_name
@@ -98,6 +98,10 @@ def lowered(source: Any, args: Sequence[Any]) -> tuple[Any, bool]:
     except Exception as error:
         lines = [line for line in str(error).splitlines() if line.strip()][:6]
         what, hint = f"JAX cannot lower {title}: {type(error).__name__}", "check that jax.jit(function)(*arguments) runs"
+        if "BoolConversion" in what:
+            hint = "write it with jnp.where or jax.lax.cond: what to compute may not depend on a number that is not there yet"
+        if place := failed_at(error, jax):
+            lines += ["", place[0], f"    {place[1]}"]
         raise CaptureError(what, where="\n".join(lines), hint=hint) from None
 
 

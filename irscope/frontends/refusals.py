@@ -1,10 +1,15 @@
 """Files that are refused: those that hold no program that a frontend reads, by their first bytes, with the way to the program;
 those that may hold code, unless the caller trusts them; and example arguments that do not fit."""
 
+import os
+import sysconfig
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Final
 
+from irscope._base.loaded_code import cell_name
 from irscope.errors import ArgumentError, LoadError
 from irscope.ir import Graph
 
@@ -37,6 +42,16 @@ def start_of(path: Path) -> bytes:
 def first_line(error: Exception) -> str:
     """Returns the first line of what an error says, or its class if it says nothing."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+def failed_at(error: Exception, library: ModuleType) -> tuple[str, str] | None:
+    """Returns the innermost place outside of Python, irscope and a library at which it failed, and that line."""
+    ours, its, python = Path(__file__).parents[1], Path(str(library.__file__)).parent, sysconfig.get_path("stdlib")
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        is_python = frame.filename.startswith(python) and "site-packages" not in frame.filename
+        if not is_python and not frame.filename.startswith((f"{ours}{os.sep}", f"{its}{os.sep}", "<")):
+            return f"{cell_name(frame.filename)}:{frame.lineno}", frame.line or ""
+    return None
 
 
 def refuse_foreign(source: Path | str, start: bytes) -> None:

@@ -194,6 +194,8 @@ def _unread(source: object, args: Sequence[object]) -> LoadError:
         kinds = ", ".join(f"{type(arg).__module__}.{type(arg).__qualname__}" for arg in args)
         what = f"no frontend reads {_kind(source)} called with {kinds}"
         return LoadError(what, where=known, hint="pass NumPy arrays, or torch tensors for a torch function")
+    if isinstance(source, type):
+        return LoadError(f"{_kind(source)} is a class", hint=f"give an object of it: irs.load({source.__name__}(), x)")
     if callable(source):
         if _takes_nothing(source):
             return LoadError(f"{_kind(source)}, a function without parameters, returns no array", hint="return what it computes")

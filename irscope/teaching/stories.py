@@ -116,7 +116,8 @@ class Story:
 
     def _place(self, number: int) -> int:
         if not hasattr(number, "__index__") or not -len(self.steps) <= number < len(self.steps):
-            raise ArgumentError(f"there is no step {number!r}", hint=f"the story has {len(self.steps)}, counted from 0")
+            hint = f"they are counted from 0 to {len(self.steps) - 1}" if self.steps else "there are none yet: s.add(text) adds one"
+            raise ArgumentError(f"there is no step {number!r}", hint=hint)
         return number % len(self.steps)
 
     # Against the program

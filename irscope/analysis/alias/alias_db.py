@@ -338,10 +338,12 @@ class AliasDb(Questions, Drawn):
         alone.add(earlier)
         return alone.obstacle(later)
 
+    @public
     def can_move_before(self, node: Node | str, point: Node | str) -> Verdict:
         """Whether `node` can move directly before `point`; the witness lists the nodes that move along."""
         return can_move(self, self._node(node), self._node(point), before=True)
 
+    @public
     def can_move_after(self, node: Node | str, point: Node | str) -> Verdict:
         """Whether `node` can move directly after `point`; the witness lists the nodes that move along."""
         return can_move(self, self._node(node), self._node(point), before=False)

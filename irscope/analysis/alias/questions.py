@@ -70,10 +70,12 @@ class Questions:
 
     # Sharing
 
+    @public
     def may_alias(self, a: Values, b: Values) -> Verdict:
         """Whether some value of `a` and some value of `b` may be the same memory: one storage, one container object."""
         return self._first_yes(a, b, self._may_alias)
 
+    @public
     def may_contain_alias(self, a: Values, b: Values) -> Verdict:
         """Whether `a` and `b` may share memory, directly or through anything they hold, at any depth."""
         return self._first_yes(a, b, self._may_contain_alias)
@@ -113,6 +115,7 @@ class Questions:
             return lazy(True, Questions._explained, self, Explainer.why_contain, a, b)
         return direct
 
+    @public
     def may_overlap(self, a: Values, b: Values) -> Verdict:
         """Whether some value of `a` and some value of `b` may have a byte in common: `may_alias`, except for tensors that occupy
         known, disjoint bytes of one buffer. The witness of such a no has both values and the bytes of each.
@@ -155,6 +158,7 @@ class Questions:
         """The placement of tensors in their buffers."""
         return ViewAliases(self.graph)
 
+    @public
     def must_alias(self, a: Value | str, b: Value | str) -> Verdict:
         """Whether two values are always the same memory when both are bound: one is the other, or a view of it."""
         return self._explainer.why_must(self._value(a), self._value(b))
@@ -164,6 +168,7 @@ class Questions:
         """The full answer about two values: whether they may alias, and if not, whether one may hold the other."""
         return self.may_contain_alias(a, b)
 
+    @public
     def path(self, a: Value | str, b: Value | str) -> tuple[Step, ...]:
         """The steps on which two values reach one memory, as `explain` tells them; empty for a no, and for one value.
 
@@ -180,6 +185,7 @@ class Questions:
         """The step from a value to what it was made from, if it is not memory of its own."""
         return self._explainer.paths.step(self._value(value))
 
+    @public
     def points_to(self, value: Value | str) -> tuple[Label, ...]:
         """The values and places that a value points to in one step; the value itself if it is memory of its own."""
         found = self._value(value)
@@ -236,6 +242,7 @@ class Questions:
         met = (outside for outside in sorted(self.sealed.outside) if place is not None and meets(place, outside))
         return next((paths.describe(paths.label_of(outside)) for outside in met), None)
 
+    @public
     def escapes(self, value: Value | str) -> Verdict:
         """Whether code outside the graph can reach a value: through inputs, outputs, or calls."""
         return self._escapes(self._value(value)).in_words("escapes", "does not escape")
@@ -259,6 +266,7 @@ class Questions:
 
     # Writes
 
+    @public
     def has_writers(self, subject: Value | Node | str) -> Verdict:
         """Whether some node, anywhere in the graph, may write the memory of a value, or of an operand or result of a
         node."""
@@ -295,6 +303,7 @@ class Questions:
             place = self._place(self._value(value))
         return place is not None and bool(self.sealed.is_written[place])
 
+    @public
     def writers(self, value: Value | str) -> tuple[Node, ...]:
         """The nodes that may write the memory of a value, in textual order."""
         place = self._place(self._value(value))
@@ -340,6 +349,7 @@ class Questions:
         found = self._node(node)
         return self.writes_to(found, [value for value in found.inputs if self.is_memory(value)])
 
+    @public
     def safe_to_change_aliasing(self, a: Values, b: Values) -> Verdict:
         """Whether making `a` and `b` share memory, or no longer share it, is unobservable: nothing writes them, and not both
         escape."""

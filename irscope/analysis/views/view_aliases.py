@@ -136,6 +136,7 @@ class ViewAliases:
 
     # One value
 
+    @public
     def kind(self, value: Value | str) -> Kind:
         """`view`: it is in the buffer of another value. `copy`: it has a buffer of its own, as far as is known
         (`is_decided`). `input`: it existed before the run."""
@@ -146,6 +147,7 @@ class ViewAliases:
         `reshape` of unknown strides may be a copy, and an item of a container may be anything."""
         return self.placement(value).is_decided
 
+    @public
     def root(self, value: Value | str) -> Value | None:
         """The value whose buffer it is in, itself if it has one of its own; None if that is known only at run time."""
         value = self._value(value)
@@ -159,10 +161,12 @@ class ViewAliases:
             return None
         return placement.root
 
+    @public
     def layout(self, value: Value | str) -> Layout | None:
         """The layout of a value in the buffer of its root; None if not even the number of axes is known."""
         return self.placement(value).layout
 
+    @public
     def bytes(self, value: Value | str) -> ByteSet | SymbolicBytes | None:
         """The bytes that it covers, counted from the first one of its root; symbolic if extents or strides are symbolic, and
         None if the strides or the offset are not known at all.
@@ -238,6 +242,7 @@ class ViewAliases:
             unmarked=self.unmarked,
         )  # fmt: skip
 
+    @public
     def explain(self, value: Value | str) -> Verdict:
         """Whether a value is in the buffer of another value, and why; for a copy, which step failed and the least change that
         would make it a view. The witness of a view is its chain; that of a copy, its operand and each stride that would have to differ.
@@ -326,6 +331,7 @@ class ViewAliases:
 
     # Two values
 
+    @public
     def overlaps(self, a: Value | str, b: Value | str) -> Verdict:
         """Whether two values may share a byte, by their placements; "no" is certain. The witness has both values and, if they are
         in one buffer, the bytes of each."""

@@ -7,7 +7,6 @@ import json
 import os
 import re
 import sys
-import sysconfig
 import traceback
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
@@ -17,12 +16,12 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from irscope._base.loaded_code import cell_name, loaded_files
+from irscope._base.loaded_code import loaded_files
 from irscope._base.running import progress
 from irscope._base.words import by_position, plural, warn_caller
 from irscope.errors import ArgumentError, CaptureError, LoadError
 from irscope.files import read_file
-from irscope.frontends.refusals import not_trusted
+from irscope.frontends.refusals import failed_at, not_trusted
 from irscope.frontends.torch.capture import CAPTURE_LOCK, capturing, modes_of, without_autocast
 from irscope.frontends.torch.export_importer import import_exported
 from irscope.frontends.torch.script_source import ZIP, is_exported, members_of
@@ -102,7 +101,7 @@ def _captured(source: Any, args: Sequence[Any], title: str) -> Graph:
             program = torch.export.export(model, apart, strict=False)
         program = without_autocast(program, title, surroundings=True)
     except Exception as error:
-        place, advice = _failed_at(error), _advice(error)
+        place, advice = failed_at(error, torch), _advice(error)
         said = f"{type(error).__name__}: {error}"
         if "GuardOnDataDependent" in said or "data-dependent" in said or "control flow" in said:  # on a number in a tensor
             try:
@@ -137,19 +136,6 @@ def _scripted(source: Any, args: Sequence[Any], name: str) -> Graph:
             hint = f"write {parameter}: {'torch.Tensor' if isinstance(arg, torch.Tensor) else type(arg).__name__}"
             raise ArgumentError(f"{parameter} is not annotated, and is read as {value.type}", hint=hint)
     return graph
-
-
-def _failed_at(error: Exception) -> tuple[str, str] | None:
-    """Returns the innermost location in the user's code at which it failed, and that line."""
-    torch = require_torch("to export a model")
-    ours, its = Path(__file__).parents[2], Path(str(torch.__file__)).parent
-    skipped = (f"{ours}{os.sep}", f"{its}{os.sep}", "<")
-    library = sysconfig.get_path("stdlib")
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        is_python = frame.filename.startswith(library) and "site-packages" not in frame.filename
-        if not is_python and not frame.filename.startswith(skipped):
-            return f"{cell_name(frame.filename)}:{frame.lineno}", frame.line or ""
-    return None
 
 
 @contextmanager
@@ -211,10 +197,11 @@ def check_arguments(function: Callable[..., Any], args: Sequence[Any], title: st
     expected = [str(parameter) for parameter in parameters]
     needed = [p for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     if needed and not args:
+        given = title.replace(type(function.__self__).__name__, "model") if inspect.ismethod(function) else title
         raise ArgumentError(
             f"{title} needs example arguments to be captured: it takes {', '.join(expected)}",
-            hint=f"{call}({'model' if inspect.ismethod(function) else title}, {', '.join(signature.parameters)}), with tensors or "
-            "arrays of the sizes that you mean, such as torch.zeros(2, 3)",
+            hint=f"{call}({given}, {', '.join(signature.parameters)}), with tensors or arrays of the sizes that you mean, such as "
+            "torch.zeros(2, 3)",
         )
     why = ""
     try:

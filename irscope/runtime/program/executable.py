@@ -372,7 +372,7 @@ class Executable(Drawn):
 
     def _why_none(self) -> str:
         if not self._groups:
-            return "the program has no fusion groups; irs.fuse(graph) makes some"
+            return "the program has no fusion groups: if irs.fuse(graph) makes none either, its .why_not(a, b) says why"
         if self.device == "reference":
             return 'the device "reference" interprets op by op'
         if remarks := (*self.told, *self._kernels.remarks):

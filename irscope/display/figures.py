@@ -17,7 +17,7 @@ from irscope.display.ipython import png_of_figure
 from irscope.display.memory_pictures import buffer_svg, memory_svg, points_to_svg
 from irscope.display.profile_page import nodes_svg
 from irscope.display.profile_page import profile_cell as profile_cell
-from irscope.display.svg import embedded_svg, graph_svg
+from irscope.display.svg import embedded_svg, graph_svg, in_text
 from irscope.display.text import overview
 from irscope.errors import ArgumentError, MissingExtra
 from irscope.files import as_path, write_file
@@ -234,22 +234,22 @@ def graph_cell(graph: Any) -> str:
 
 def fusion_cell(fusion: Any) -> str:
     view = explorer_view(Exploration(fusion), whole=False)
-    return f"{embedded_svg(graph_svg(view['graph'], themed=True), 'fusion groups')}<pre>{in_markup(overview(view))}</pre>"
+    return f"{embedded_svg(graph_svg(view['graph'], themed=True), 'fusion groups')}{in_text(overview(view))}"
 
 
 def pass_record_cell(record: Any) -> str:
     told = _folded("remarks", record.remarks._repr_html_()) if record.remarks else ""
     picture = embedded_svg(graph_svg(ProgramIndex(record.after).first_graph(), themed=True), "the program after the pass")
-    return f"{picture}<pre>{in_markup(repr(record))}</pre>{told}"
+    return f"{picture}{in_text(repr(record))}{told}"
 
 
 def table_cell(thing: Any) -> str:
-    return f"<pre>{in_markup(repr(thing))}</pre>{thing.table()._repr_html_()}"
+    return f"{in_text(repr(thing))}{thing.table()._repr_html_()}"
 
 
 def picture_cell(thing: Any) -> str:
     told = str(thing)
-    return f"{embedded_svg(svg_of(thing, themed=True), told)}<pre>{in_markup(told)}</pre>"
+    return f"{embedded_svg(svg_of(thing, themed=True), told)}{in_text(told)}"
 
 
 def dedup_cell(dedup: Any) -> str:
@@ -277,7 +277,7 @@ def memory_plan_cell(plan: Any) -> str:
 
 def view_aliases_cell(views: Any) -> str:
     pictures = [embedded_svg(buffer_svg(buffer_view(views, root)), repr(root)) for root in buffers_with_views(views)]
-    return f"<pre>{in_markup(repr(views))}</pre>{''.join(pictures)}{_first_values(views, views.tensors(), 'va')}"
+    return f"{in_text(repr(views))}{''.join(pictures)}{_first_values(views, views.tensors(), 'va')}"
 
 
 def _first_values(result: Any, values: Iterable[Value], name: str) -> str:

@@ -12,7 +12,7 @@ from typing import Final
 
 from irscope._base.words import in_markup, in_script
 from irscope.display.profile_page import profile_body
-from irscope.display.svg import embedded_svg, graph_svg
+from irscope.display.svg import embedded_svg, graph_svg, in_text
 from irscope.display.text import overview
 from irscope.errors import LoadError
 from irscope.report.pages import Exploration
@@ -86,7 +86,7 @@ def static_html(view: ExplorerView) -> str:
     """The picture and the overview in plain HTML, for readers without scripts, a kernel, or trust."""
     picture = embedded_svg(graph_svg(view["graph"], themed=True), f"the graph of {view['title']}")
     times = profile_body(view["profile"]) if "profile" in view else ""
-    return f"{times}{picture}<pre>{in_markup(overview(view))}</pre>"
+    return f"{times}{picture}{in_text(overview(view))}"
 
 
 _NO_ERROR: Final = (

@@ -12,6 +12,11 @@ from irscope.report.view_models import Box, ComparedView, GraphView
 from irscope.report.words import COMPARED, PALETTE, WRITES
 
 
+def in_text(words: str) -> str:
+    """Lines as they are; a long one breaks between words, where a notebook's style would break it anywhere."""
+    return f'<pre style="white-space:pre-wrap;word-break:normal;overflow-wrap:anywhere">{in_markup(words)}</pre>'
+
+
 def embedded_svg(svg: str, alt: str, tallest: float = 720) -> str:
     """An `<img>` with the picture as its data URL; one that is wider than its page shrinks until its smallest letters have nine pixels,
     and then scrolls, as does one of more than `tallest` pixels."""

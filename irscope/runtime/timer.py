@@ -116,7 +116,7 @@ class Spread:
         if min(self.turns, other.turns) < _FEW:
             return "too few turns to compare"
         if self.against(other) == "the same" or not self.median:
-            return f"no difference from {name} seen" if name else "no difference seen"
+            return "no difference seen"
         times = other.median / self.median
         return f"{times:,.{0 if times >= 99.5 else 2}{'f' if times >= 99.5 else 'g'}}× as fast{f' as {name}' if name else ''}"
 

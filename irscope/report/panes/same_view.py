@@ -83,7 +83,7 @@ class SameViews:
         ladder = [
             vm.LadderStep(
                 step=str(step), pieces=int(row["pieces"]), classes=int(row["classes"]), ops=int(row["ops saved"]),
-                seconds=float(row["compile s saved"]), measured=bool(row["measured"]), gives_up=str(row["gives up"]),
+                seconds=float(row["compile s saved"]), measured=row["time is"] == "measured", gives_up=str(row["gives up"]),
             )
             for step, row in self._of.ladder().iterrows()
         ]  # fmt: skip

@@ -411,8 +411,8 @@ class _Contest:
         flops = f"; of GFLOP/s: without {listed(uncounted, most=4)}, whose arithmetic is not known" if uncounted else ""
         return (
             f"{where}. Median and quartiles of {count}; {plural(self.threads.count, 'thread')}; {library} for all, "
-            f"{memory}; {reads}; op by op: {plain}; of copy: to read arguments and weights and write results once in that time, as a part "
-            "of the speed of a copy; "
+            f"{memory}; {reads}; op by op: {plain}; of copy: the speed at which arguments, weights and results move, each once, "
+            "beside that of a plain copy; "
             f"kernels: compiled, of which a group may have several; launched: groups and library calls of a run{flops}; {errors}."
         )
 

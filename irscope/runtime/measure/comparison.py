@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from irscope._base.words import time_words
@@ -216,9 +217,11 @@ class Comparison:
             told = (f"{number:>{width}}" for number, width in zip(numbers, others, strict=False))
             lines.append("  ".join([f"{label:<{first}}", *told, note]).rstrip())
         lines += [f"{label:<{next(iter(wide.values()))}}  did not run: {why}" for label, why in self.missing]
-        return "\n".join([*lines, self.caption])
+        return "\n".join([*lines, fill(self.caption, _LETTERS, break_on_hyphens=False)])
 
 
+_LETTERS: Final = 100
+"""So many letters of text stand in a cell of JupyterLab in a window of 1280; it breaks what is longer within a word."""
 _WHISKER: Final = 1.5
 """The end of a chart's whiskers, in lengths of its longest bar."""
 _MARKS: Final = ("o", "s", "^", "D", "v", "P", "X")
@@ -251,7 +254,7 @@ def _figure(size: tuple[float, float], colors: dict[str, Any]) -> tuple[Figure, 
 
 
 def _part(fraction: float | None) -> str:
-    return "" if fraction is None else f"{fraction:.2f}" if fraction >= 0.005 else "< 0.01"
+    return "" if fraction is None else f"{fraction:.0%}" if fraction >= 0.005 else "< 1%"
 
 
 def _ms(value: float) -> str:

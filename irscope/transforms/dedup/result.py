@@ -109,9 +109,9 @@ class Dedup(Drawn):
     def ladder(self, executable: Any = None) -> pd.DataFrame:
         """One row for each relation: the number of classes, what one body for each would save, and what it gives up.
 
-        The number of classes can only fall from row to row. Compile seconds are those of the kernels of an `executable` of this
-        graph, if given, and estimates otherwise. For generated kernels they are measured, and a last row, which is not a step,
-        counts the classes of equal machine code. For constants the bytes saved are the only saving.
+        The number of classes can only fall from row to row. The time to compile is that of the kernels of an `executable` of this
+        graph, if given, and of generated kernels; otherwise it is estimated, and `time is` says so. Of generated kernels a last row,
+        which is not a step, counts the classes of equal machine code. For constants the bytes saved are the only saving.
         """
         if self.constants is not None:
             return self.constants.ladder()
@@ -128,9 +128,10 @@ class Dedup(Drawn):
             rest = [sizes[member] for members in classes for member in members[1:]]
             ops, text, spent = (sum(each[0] for each in rest), sum(each[1] for each in rest), sum(each[2] for each in rest))
             largest = max(map(len, classes), default=0)
-            rows.append([relation, len(self._pieces), len(classes), largest, ops, text, spent, bool(seconds), cost])
+            known = "measured" if seconds else "estimated"
+            rows.append([relation, len(self._pieces), len(classes), largest, ops, text, spent, known, cost])
         sums = ["ops saved", "text bytes saved", "compile s saved"]
-        columns = ["relation", "pieces", "classes", "largest", *sums, "measured", "gives up"]
+        columns = ["relation", "pieces", "classes", "largest", *sums, "time is", "gives up"]
         return new_table(rows, columns=columns).set_index("relation")
 
     def table(self) -> pd.DataFrame:

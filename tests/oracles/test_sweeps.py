@@ -40,7 +40,7 @@ SWEEPS: Final = {
 
 
 @pytest.mark.parametrize(("name", "options", "most_refused", "passed"), [
-    ("opinfo", "--rounds 1 --share 7/120", 0.002, 30), ("onnx", "Hardmax LSTM Sign Unique Upsample", 0.0, 100),
+    ("opinfo", "--rounds 1 --share 7/120", 0.002, 30), ("onnx", "Hardmax Sign Unique Upsample", 0.0, 100),
     ("stablehlo", "--share 17/120", 0.05, 30),
 ], ids=["opinfo", "onnx", "stablehlo"])  # fmt: skip
 def test_a_slice(name: str, options: str, most_refused: float, passed: int, tmp_path: Path, tell: Callable[[Counts], None]) -> None:

@@ -118,7 +118,7 @@ def test_every_node_knows_its_line_and_its_function() -> None:
     assert exp.location is not None and exp.location.file == __file__ and exp.location.line == inner.__code__.co_firstlineno + 1
     assert add.location is not None and add.location.line == first + 2
     assert (exp.scope, add.scope) == ("inner", "")
-    assert graph.names[exp.output] == "middle" or graph.names[exp.output] == "y"
+    assert graph.names[exp.output] == "middle"
 
 
 def test_results_are_named_after_the_last_variables() -> None:
@@ -291,7 +291,7 @@ def test_functions_that_need_the_elements_are_refused_with_the_line(function: Ca
     assert re.search(what, caught.value.what)  # its text has the test's own line, too
     if "returns an object" not in what:
         assert f"{__file__}:{function.__code__.co_firstlineno}" in caught.value.where
-        assert what.split()[-1][:4] or caught.value.hint
+        assert caught.value.hint
 
 
 @pytest.mark.parametrize(("function", "what"), WRONG, ids=[what for _, what in WRONG])

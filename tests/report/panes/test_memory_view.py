@@ -75,7 +75,7 @@ def test_a_live_page_asks_for_them(exploration: Exploration) -> None:
     assert page.part("copies") == {"copies": exploration.layouts.copies()}
     final = page.part("memory")["memory"]
     first = page.inspection.memory(0)
-    assert final["peak"] < first["peak"] or len(first["bars"]) > len(final["bars"])  # before fusion %c has memory
+    assert len(first["bars"]) > len(final["bars"])  # before fusion %c has memory
     names = {bar["label"]: bar["id"] for bar in first["bars"]}
     assert names["%a"] in exploration.records
 

@@ -105,7 +105,7 @@ def test_a_dropout_that_passes_its_tensor_on_launches_nothing() -> None:
 
 def test_a_group_has_its_nodes_before_and_its_kernel_after(profile: Profile) -> None:
     groups = profile.table("group")
-    assert groups["ops"].tolist() == [4] or groups["ops"].sum() >= 3
+    assert groups["ops"].tolist() == [3]
     first = groups.iloc[0]
     one_by_one = profile.table("node", way="op by op").set_index("group")
     members = one_by_one.loc[[first["group"]], "ms"]

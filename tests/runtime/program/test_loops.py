@@ -603,19 +603,13 @@ def test_an_expanded_constant_that_a_caller_gets_is_a_view_of_this_run() -> None
 
 def test_a_view_that_counts_from_the_start_of_the_storage_is_made_in_each_turn() -> None:
     run = irs.compile(
-        fused("""graph(%x : Float(3, strides=[1]), %y : Float(3, strides=[1])):
-  %n : int = prim::Constant[value=9]()
-  %t : bool = prim::Constant[value=1]()
-  %zero : int = prim::Constant[value=0]()
-  %one : int = prim::Constant[value=1]()
-  %sizes : int[] = prim::Constant[value=[3]]()
-  %strides : int[] = prim::Constant[value=[1]]()
-  %sum : Float(3, strides=[1]) = prim::Loop(%n, %t, %y)
-    block0(%i : int, %a : Float(3, strides=[1])):
-      %v : Float(3, strides=[1]) = aten::as_strided(%x, %sizes, %strides, %zero)
-      %b : Float(3, strides=[1]) = aten::add(%a, %v, %one)
-      -> (%t, %b)
-  return (%sum)""")
+        fused(
+            ir(
+                "x y | n = 9; t = True; zero = 0; one = 1; sizes = [3]; strides = [1]; sum = Loop n t y {i:int a | v = as_strided x sizes "
+                "strides zero; b = add a v one | t b} | sum",
+                "Float(3, strides=[1])",
+            )
+        )
     )
     whole = torch.arange(9.0)
     for start in (0, 3, 6):

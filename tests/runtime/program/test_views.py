@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import irscope as irs
+from tests.programs import parsed
 
 torch = pytest.importorskip("torch")
 nn = torch.nn
@@ -121,15 +122,11 @@ def test_memory_is_let_go_where_a_program_with_all_its_views_lets_it_go() -> Non
 def test_a_view_that_counts_from_the_start_of_the_storage_is_made_in_each_run() -> None:
     run = irs.compile(
         irs.fuse(
-            irs.parse("""graph(%x : Float(2, 6)):
-  %sizes : int[] = prim::Constant[value=[3, 4]]()
-  %strides : int[] = prim::Constant[value=[4, 1]]()
-  %o : int = prim::Constant[value=0]()
-  %none : NoneType = prim::Constant()
-  %v : Float(3, 4, strides=[4, 1]) = aten::as_strided(%x, %sizes, %strides, %o)
-  %c : Float(3, 4) = aten::cumsum(%v, %o, %none)
-  %b : Float(3, 4) = aten::tanh(%v)
-  return (%c, %b)""")
+            parsed(
+                "x:Float(2, 6) | sizes = [3, 4]; strides = [4, 1]; o = 0; none = None; v = as_strided x sizes strides o; c:Float(3, 4) = "
+                "cumsum v o none; b:Float(3, 4) = tanh v | c b",
+                "Float(3, 4, strides=[4, 1])",
+            )
         )
     )
     whole = torch.randn(48)

@@ -1,7 +1,7 @@
 """A profile on one screen, for a notebook cell and for readers without scripts."""
 
 from collections.abc import Iterator, Sequence
-from math import log10
+from math import ceil, floor, log10
 from pathlib import Path
 from typing import Final
 
@@ -164,14 +164,12 @@ def roofline_svg(view: ProfileView) -> str:
     parts = [f'<path class="l" d="M{start[0]:.1f} {start[1]:.1f}L{knee[0]:.1f} {knee[1]:.1f}L{end[0]:.1f} {end[1]:.1f}"/>']
     parts.append(text(end[0], end[1] - 5, f"multiply-adds {peak:.0f} GFLOP/s", "q", "end"))
     parts.append(text(start[0] + 18, min(start[1] + 12, bottom - 4), f"copy {bandwidth:.0f} GB/s", "q"))
-    for power in range(int(x0) - 1, int(x1) + 1):
-        if x0 <= power <= x1:
-            x, _ = at(10.0**power, 10**y0)
-            parts.append(f'<path class="g" d="M{x:.1f} 14V{bottom}"/>' + text(x, bottom + 14, f"{10.0**power:g}", "q", "middle"))
-    for power in range(int(y0) - 1, int(y1) + 1):
-        if y0 <= power <= y1:
-            _, y = at(10**x0, 10.0**power)
-            parts.append(f'<path class="g" d="M{left} {y:.1f}H{width - 10}"/>' + text(left - 4, y + 4, f"{10.0**power:g}", "q", "end"))
+    for power in range(ceil(x0), floor(x1) + 1):
+        x, _ = at(10.0**power, 10**y0)
+        parts.append(f'<path class="g" d="M{x:.1f} 14V{bottom}"/>' + text(x, bottom + 14, f"{10.0**power:g}", "q", "middle"))
+    for power in range(ceil(y0), floor(y1) + 1):
+        _, y = at(10**x0, 10.0**power)
+        parts.append(f'<path class="g" d="M{left} {y:.1f}H{width - 10}"/>' + text(left - 4, y + 4, f"{10.0**power:g}", "q", "end"))
     told = list[tuple[float, float, float]]()  # Left, right and base line of each label.
     labels = list[str]()
     for place, mark in enumerate(sorted(marks, key=lambda mark: -mark["share"])):

@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from irscope._base.nested import grouped
+from irscope._base.nested import grouped, reached
 from irscope._base.words import plural, shortened
 from irscope.analysis.dependence import dependences
 from irscope.analysis.per_graph import per_graph
@@ -540,13 +540,7 @@ class _Draft:
         span = level[level.index(members[0]) : level.index(members[-1]) + 1]
         if len(span) == len(members):
             return members
-        owner: dict[int, int] = {}
-        for box in span:
-            waiting = [box]
-            while waiting:
-                inner = waiting.pop()
-                owner[inner] = box
-                waiting += inside.get(inner, ())
+        owner = {inner: box for box in span for inner in reached([box], lambda inner: inside.get(inner, ()))}
         before: dict[int, set[int]] = {box: set() for box in span}
         for inner, box in owner.items():
             before[box].update(owner[source] for source in self._makers.get(inner, ()) if source in owner)

@@ -160,11 +160,8 @@ function fillWithAll(root: HTMLElement, context: Context, openMenu: () => void, 
   main.append(textPane(context), graph.element, inspectorPane(context, (record) => graph.show(record)));
   const bar = telling && storyBar(context, panels, graph, telling);
   root.append(head.element, ...(bar ? [bar.element] : []), main);
-  layoutByKeys(root, panels, context.signal);
-  if (bar) {
-    root.classList.add("irs-told");
-    playByKeys(root, bar, context.signal);
-  }
+  root.classList.toggle("irs-told", bar !== undefined);
+  paneKeys(root, panels, bar, context.signal);
   const strip = branchStrip(context, openMenu);
   const steps = context.steps ? stepBar(context, context.steps) : context.view.later?.includes("timeline") ? stepOffer(context) : strip && h("div", { class: "irs-step-offer" });
   const decided = decidedStrip(context);
@@ -189,27 +186,20 @@ function fillWithAll(root: HTMLElement, context: Context, openMenu: () => void, 
   return head.focusSearch;
 }
 
-/** Handles `z`, which widens the pane that has the focus, and `c`, which shows source, IR and kernel in columns. */
-function layoutByKeys(root: HTMLElement, panels: Panels, signal: AbortSignal): void {
+/** Handles `z`, which widens the pane that has the focus, `c`, which shows source, IR and kernel in columns, and `n` and `p` of a story,
+ * wherever the focus is, except in a field. */
+function paneKeys(root: HTMLElement, panels: Panels, bar: StoryBar | undefined, signal: AbortSignal): void {
   const listener = root.classList.contains("irs-page") ? document.body : root;
   listener.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event)) return;
     if (event.key === "z") panels.widen(event.target as Element);
     else if (event.key === "c") panels.columns();
+    else if (bar?.key(event.key)) event.preventDefault();
   }, { signal });
 }
 
 function isTyping({ target }: Event): boolean {
   return target instanceof HTMLInputElement || target instanceof HTMLSelectElement || target instanceof HTMLTextAreaElement;
-}
-
-/** Handles `n` and `p` wherever the focus is, except in a field. */
-function playByKeys(root: HTMLElement, bar: StoryBar, signal: AbortSignal): void {
-  const listener = root.classList.contains("irs-page") ? document.body : root;
-  listener.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event)) return;
-    if (bar.key(event.key)) event.preventDefault();
-  }, { signal });
 }
 
 const AFTER_FIRST_PICTURE_MS = 60;

@@ -4,6 +4,7 @@ import type { Context } from "../lib/model/context";
 import { h } from "../lib/dom/dom";
 import { oneStop } from "../lib/dom/one_stop";
 import { HEAT_COLOURS, type Measure } from "../lib/model/heat";
+import { addTo } from "../lib/model/lists";
 import { CATEGORIES, COMPARED, LANE_COLOURS, colourOf, laneOf, measureOf, type Meaning } from "./colours";
 
 const MOST = 12;
@@ -61,11 +62,7 @@ function kinds({ view }: Context): Entry[] {
   }
   const held = new Map<string, number[]>();
   for (const box of view.graph.boxes) {
-    if (box.kind !== "op") continue;
-    const word = CATEGORIES.includes(box.category) ? box.category : "other";
-    const ids = held.get(word);
-    if (ids) ids.push(box.id);
-    else held.set(word, [box.id]);
+    if (box.kind === "op") addTo(held, CATEGORIES.includes(box.category) ? box.category : "other", box.id);
   }
   return CATEGORIES.filter((word) => held.has(word)).map((word) => ({ word, colour: `var(--irs-cat-${word})`, ids: held.get(word)! }));
 }

@@ -3,6 +3,7 @@
 
 import type { Context } from "../lib/model/context";
 import type { DrawnEdge, Layout } from "../lib/layout/layout";
+import { addTo } from "../lib/model/lists";
 import { directPath, edgePath } from "./shapes";
 
 const MOST_OWN_EDGES = 300;
@@ -33,10 +34,7 @@ export class EdgeIndex {
     for (; this.#taken < edges.length; this.#taken++) {
       const edge = edges[this.#taken];
       for (const end of [edge.source, edge.target]) {
-        const box = hierarchy.find(end);
-        const held = this.#touching.get(box);
-        if (held) held.push(this.#taken);
-        else this.#touching.set(box, [this.#taken]);
+        addTo(this.#touching, hierarchy.find(end), this.#taken);
       }
     }
   }
@@ -80,20 +78,11 @@ export class EdgeIndex {
         drawn.add(key);
         const { x, y, w, h } = layout;
         if (!(x[from] + x[to] < Infinity)) continue; // a box added after this layout was computed: the next picture has it
-        const route = routed.get(key) ?? routed.get(this.#lifted(from, to));
+        const route = routed.get(key) ?? routed.get(hierarchy.apart(from, to).join(" ")); // the passes of a joint graph
         if (!edge.value && !route) continue; // effects are not shown
         marks.paths.push(route ? edgePath(route) : directPath(x[from] + w[from] / 2, y[from] + h[from], x[to] + w[to] / 2, y[to]));
       }
     }
-  }
-
-  /** The boxes of one level around two, between which their edge is drawn: the passes of a joint graph. */
-  #lifted(a: number, b: number): string {
-    const { parent, depth } = this.context.records.hierarchy;
-    for (; depth[a] > depth[b]; a = parent[a]);
-    for (; depth[b] > depth[a]; b = parent[b]);
-    for (; parent[a] !== parent[b]; b = parent[b]) a = parent[a];
-    return `${a} ${b}`;
   }
 
   #routes(layout: Layout): Map<string, DrawnEdge> {
@@ -108,7 +97,7 @@ export class EdgeIndex {
   /** Edges that end at the box or cross its border. */
   #own(box: number): number[] {
     const { hierarchy } = this.context.records;
-    const around = hierarchy.isCluster(box) ? hierarchy.descendants(box) : [box];
+    const around = hierarchy.descendants([box]);
     const inside = new Set(around);
     const found = around.flatMap((inner) => this.#touching.get(inner) ?? []);
     if (around.length === 1) return found;

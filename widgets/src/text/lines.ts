@@ -21,7 +21,6 @@ export interface Lines {
   marked: [number, Mark][];
   mark(): void;
   markOf(line: number): Mark;
-  recordOf(name: string): number | undefined;
   nameMark(record: number): Mark;
   hint(record: number): string;
   pick(record: number | null, line: number | null, extend: boolean): void;
@@ -132,7 +131,6 @@ export function irLines(context: Context): Lines {
       lines.marked = [...marks].sort((a, b) => a[0] - b[0]);
     },
     markOf: (row) => marks.get(row) ?? "",
-    recordOf: (name) => records.names.get(name),
     nameMark: (record) => names.get(record) ?? "",
     hint: (record) => records.text(records.line(record)).trim(),
     pick: (record, row, extend) => selection.pick(record ?? (row === null ? 0 : recordAt(shown[row])), extend),
@@ -201,6 +199,10 @@ export function sourceLines(context: Context, file: string): Lines {
   const { view, records, selection } = context;
   const source = view.source?.[file] ?? [];
   const nodesAt = (line: number) => records.nodesFrom(file, line + 1);
+  const lineOf = (record: number) => {
+    const [, name, line] = /^(.*):(\d+):\d+$/u.exec(records.location(record)) ?? [];
+    return name === file ? Number(line) - 1 : -1;
+  };
   let marks = new Map<number, Mark>();
   const lines: Lines = {
     count: source.length,
@@ -212,8 +214,8 @@ export function sourceLines(context: Context, file: string): Lines {
     mark() {
       marks = new Map();
       const add = (record: number, mark: Mark) => {
-        const [, name, line] = /^(.*):(\d+):\d+$/u.exec(records.location(record)) ?? [];
-        if (name === file) marks.set(Number(line) - 1, mark);
+        const line = lineOf(record);
+        if (line >= 0) marks.set(line, mark);
       };
       for (const record of selection.lit) add(record, "lit");
       for (const record of selection.ids) for (const line of records.linesInside(record)) add(view.text.nodes[line], "inside");
@@ -221,7 +223,6 @@ export function sourceLines(context: Context, file: string): Lines {
       lines.marked = [...marks].sort((a, b) => a[0] - b[0]);
     },
     markOf: (line) => marks.get(line) ?? "",
-    recordOf: () => undefined,
     nameMark: () => "",
     hint: () => "",
     number: (line) => String(line + 1),
@@ -231,23 +232,19 @@ export function sourceLines(context: Context, file: string): Lines {
     heat: (line) => heatOf(context, context.heat.ofLine(file, line + 1), context.heat.profile?.source_heat?.[file]?.[line + 1]),
     words: () => "",
     meant: (_line, name) => ({ record: undefined, name, kept: false }),
-    lineOf(node) {
-      const [, name, line] = /^(.*):(\d+):\d+$/u.exec(records.location(node)) ?? [];
-      return name === file ? Number(line) - 1 : -1;
-    },
+    lineOf,
     gone: 0,
     showGone: false,
     arrange: () => false,
     anchor: (line) => line,
     fromAnchor: (anchor) => anchor,
     isThere: () => true,
-    pick: (_record, line) => selection.set(line === null ? [] : records.nodesFrom(file, line + 1)),
+    pick: (_record, line) => selection.set(line === null ? [] : nodesAt(line)),
     step(by) {
       let line = lines.marked[0]?.[0] ?? (by > 0 ? -1 : source.length);
       do line += by;
-      while (line >= 0 && line < source.length && !records.nodesFrom(file, line + 1).length);
-      const nodes = records.nodesFrom(file, line + 1);
-      if (nodes.length) selection.set(nodes);
+      while (line >= 0 && line < source.length && !nodesAt(line).length);
+      if (nodesAt(line).length) selection.set(nodesAt(line));
     },
   };
   return lines;

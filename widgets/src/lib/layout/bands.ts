@@ -1,5 +1,6 @@
 // Which of many rectangles a window may show: rectangles by the horizontal bands they cross.
 
+import { addTo } from "../model/lists";
 import type { Rectangle } from "./layout";
 
 const BAND = 512;
@@ -16,9 +17,7 @@ export class Bands {
     for (let i = 0; i < count; i++) {
       const last = Math.floor(bounds[4 * i + 3] / BAND);
       for (let band = Math.floor(bounds[4 * i + 1] / BAND); band <= last; band++) {
-        const held = this.#bands.get(band);
-        if (held) held.push(i);
-        else this.#bands.set(band, [i]);
+        addTo(this.#bands, band, i);
       }
     }
   }

@@ -221,14 +221,7 @@ export function place(arrangement: Arrangement, sizes: readonly Size[], columns?
       align(downwards ? rows[k] : rows[rows.length - 1 - k], downwards ? up : down, x, width, count);
     }
   }
-  let left = Infinity;
-  let right = -Infinity;
-  for (const row of rows) {
-    for (const vertex of row) {
-      left = Math.min(left, x[vertex] - width(vertex) / 2);
-      right = Math.max(right, x[vertex] + width(vertex) / 2);
-    }
-  }
+  const [left, right] = sidesOf(rows, x, width);
   for (let vertex = 0; vertex < x.length; vertex++) x[vertex] -= left;
   const stacked = { x, ...stack(arrangement, sizes), width: Math.max(0, right - left), columnOf: new Int32Array(rows.length), columnLeft: [0] };
   if (columns) intoColumns(stacked, rows, width, (columns.starts ??= columns.parts ? evenStarts(stacked.rowHeight, columns.parts) : columnStarts(stacked.rowHeight, stacked.width, columns.shape)));
@@ -272,14 +265,7 @@ function intoColumns(placement: Placement, rows: readonly number[][], width: (ve
   let lowest = 0;
   starts.forEach((first, column) => {
     const end = starts[column + 1] ?? rows.length;
-    let left = Infinity;
-    let right = -Infinity;
-    for (let row = first; row < end; row++) {
-      for (const vertex of rows[row]) {
-        left = Math.min(left, x[vertex] - width(vertex) / 2);
-        right = Math.max(right, x[vertex] + width(vertex) / 2);
-      }
-    }
+    const [left, right] = sidesOf(rows.slice(first, end), x, width);
     const top = rowTop[first];
     columnLeft[column] = edge;
     for (let row = first; row < end; row++) {
@@ -295,6 +281,16 @@ function intoColumns(placement: Placement, rows: readonly number[][], width: (ve
   });
   placement.width = edge - GAP_COLUMN;
   placement.height = lowest;
+}
+
+/** The left and the right end of some rows. */
+function sidesOf(rows: readonly number[][], x: Float64Array, width: (vertex: number) => number): [number, number] {
+  let [left, right] = [Infinity, -Infinity];
+  for (const vertex of rows.flat()) {
+    left = Math.min(left, x[vertex] - width(vertex) / 2);
+    right = Math.max(right, x[vertex] + width(vertex) / 2);
+  }
+  return [left, right];
 }
 
 /** Moves each vertex of a row towards the mean of its neighbours, or of those that are boxes, if one is, and then the bends between boxes, halfway between what pushing from left and from right allows. */

@@ -67,7 +67,7 @@ export class Layouter {
 
   layout(open: ReadonlySet<number>): Layout {
     const count = this.hierarchy.boxes.length;
-    const boxes = this.#visibleBoxes(open);
+    const boxes = this.hierarchy.descendants(this.hierarchy.roots, (box) => open.has(box));
     const made: Layout = {
       width: 0, height: 0, boxes, edges: [],
       x: new Float64Array(count), y: new Float64Array(count), w: new Float64Array(count), h: new Float64Array(count),
@@ -87,19 +87,6 @@ export class Layouter {
     this.#settle(-1, made, placed, 0, 0);
     for (const box of boxes) if (placed.has(box)) this.#settle(box, made, placed, made.x[box], made.y[box]);
     return made;
-  }
-
-  #visibleBoxes(open: ReadonlySet<number>): number[] {
-    const shown: number[] = [];
-    const waiting = [...this.hierarchy.roots].reverse();
-    while (waiting.length) {
-      const box = waiting.pop()!;
-      shown.push(box);
-      if (!open.has(box)) continue;
-      const inside = this.hierarchy.children[box];
-      for (let k = inside.length - 1; k >= 0; k--) waiting.push(inside[k]);
-    }
-    return shown;
   }
 
   #isAcross(level: Level, { from, to }: Level["edges"][number]): boolean {

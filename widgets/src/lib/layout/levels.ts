@@ -113,16 +113,7 @@ export function levelsOf(hierarchy: Hierarchy, edges: readonly Edge[]): Map<numb
 
 /** The two siblings that contain the ends of an edge; null if one end contains the other or is not drawn. */
 export function lift(hierarchy: Hierarchy, source: number, target: number): [number, number] | null {
-  const { parent, depth } = hierarchy;
   if (source < 0 || target < 0) return null;
-  let a = source;
-  let b = target;
-  while (depth[a] > depth[b]) a = parent[a];
-  while (depth[b] > depth[a]) b = parent[b];
-  if (a === b) return null;
-  while (parent[a] !== parent[b]) {
-    a = parent[a];
-    b = parent[b];
-  }
-  return [a, b];
+  const ends = hierarchy.apart(source, target);
+  return ends[0] === ends[1] ? null : ends;
 }

@@ -81,11 +81,7 @@ export class Answers {
 
   /** The fusion group around a record or its producer, or the record itself. */
   #groupOf(record: number): number {
-    const { hierarchy } = this.records;
-    for (let box = hierarchy.find(this.records.makerOf(record) || record); box >= 0; box = hierarchy.parent[box]) {
-      if (hierarchy.boxes[box].kind === "group") return hierarchy.boxes[box].id;
-    }
-    return record;
+    return this.records.hierarchy.groupAround(this.records.makerOf(record) || record) || record;
   }
 
   /** A stored detail with what it shares with others filled in. */

@@ -89,26 +89,34 @@ export class Hierarchy {
     return this.children[box].length > 0 || this.boxes[box].holds === true;
   }
 
-  /** The box and all boxes in it, in program order. */
-  descendants(box: number): number[] {
+  /** Boxes and all boxes in those of them that are `entered`, in program order. */
+  descendants(boxes: readonly number[], entered: (box: number) => boolean = () => true): number[] {
     const found: number[] = [];
-    const waiting = [box];
+    const waiting = [...boxes].reverse();
     while (waiting.length) {
       const next = waiting.pop()!;
       found.push(next);
+      if (!entered(next)) continue;
       for (let k = this.children[next].length - 1; k >= 0; k--) waiting.push(this.children[next][k]);
     }
     return found;
   }
 
-  /** The boxes around two that lie beside each other in one box: an edge between the two is drawn between these. */
+  /** The boxes around two that lie beside each other in one box: an edge between the two is drawn between these. One box twice if one of
+   * the two contains the other. */
   apart(one: number, other: number): [number, number] {
-    while (this.parent[one] !== this.parent[other] && one !== other) {
-      if (this.depth[one] > this.depth[other]) one = this.parent[one];
-      else if (this.depth[one] < this.depth[other]) other = this.parent[other];
-      else [one, other] = [this.parent[one], this.parent[other]];
-    }
+    const { parent, depth } = this;
+    for (; depth[one] > depth[other]; one = parent[one]);
+    for (; depth[other] > depth[one]; other = parent[other]);
+    for (; parent[one] !== parent[other]; other = parent[other]) one = parent[one];
     return [one, other];
+  }
+
+  /** The fusion group that is a record or contains it; 0 for none. */
+  groupAround(record: number): number {
+    let box = this.find(record);
+    while (box >= 0 && this.boxes[box].kind !== "group") box = this.parent[box];
+    return box < 0 ? 0 : this.boxes[box].id;
   }
 
   /** This box, or the innermost box around it, that is visible with these boxes open. */

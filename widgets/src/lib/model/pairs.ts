@@ -54,7 +54,7 @@ export const HALF = 12;
 function fusionOf(records: Records, first: Detail, second: Detail): VerdictView | null {
   const [a, b] = [first, second].map(({ id }) => (records.isValue(id) ? records.makerOf(id) : id));
   if (!a || !b || !first.fusion || !second.fusion || first.gone_after !== undefined || second.gone_after !== undefined) return null;
-  const [groupA, groupB] = [groupAround(records, a), groupAround(records, b)];
+  const [groupA, groupB] = [a, b].map((node) => records.hierarchy.groupAround(node));
   const names = `${records.longTitle(first.id)} and ${records.longTitle(second.id)}`;
   if (groupA && groupA === groupB) return { holds: true, because: `${names} are in one fusion group`, witness: [groupA] };
   const reason = neighbour(records, groupA, groupB || b) ?? neighbour(records, groupB, groupA || a);
@@ -70,17 +70,9 @@ function neighbour(records: Records, group: number, other: number): string | und
   return records.view.details[group]?.neighbours?.find(({ id }) => id === other)?.because;
 }
 
-/** The fusion group that is the node or contains it; 0 for none. */
-function groupAround(records: Records, node: number): number {
-  const { hierarchy } = records;
-  let box = hierarchy.find(node);
-  while (box >= 0 && hierarchy.boxes[box].kind !== "group") box = hierarchy.parent[box];
-  return box < 0 ? 0 : hierarchy.boxes[box].id;
-}
-
 function sameOf(records: Records, first: number, second: number): VerdictView | null {
   const { view } = records;
-  const groups = [first, second].map((id) => groupAround(records, records.isValue(id) ? records.makerOf(id) : id));
+  const groups = [first, second].map((id) => records.hierarchy.groupAround(records.isValue(id) ? records.makerOf(id) : id));
   if (groups[0] === groups[1]) return null;
   const [a, b] = groups.map((group) => view.classes.find(({ members }) => members.includes(group)));
   if (!a || !b) return null;

@@ -2,6 +2,7 @@
 
 import { Hierarchy } from "./hierarchy";
 import type { AssumedLayout, BesideView, Box, ExplorerView, Found, LayoutView, Level, MemoryView, Place, PointsToView, RepeatView, SameClass, SameStep, SameView, TextView } from "./schema";
+import { addTo } from "./lists";
 import { definedNames, namesIn } from "./tokens";
 
 /** The number of lines in a page of text. */
@@ -100,7 +101,7 @@ export class Records {
     for (const [node, place] of Object.entries(page.locations)) {
       text.locations[Number(node)] = place;
       const at = place.replace(/:\d+$/u, "");
-      if (!this.#nodesAt.get(at)?.includes(Number(node))) add(this.#nodesAt, at, Number(node));
+      if (!this.#nodesAt.get(at)?.includes(Number(node))) addTo(this.#nodesAt, at, Number(node));
     }
   }
 
@@ -210,7 +211,7 @@ export class Records {
 
   #readLine(line: string, k: number): void {
     const node = this.view.text.nodes[k];
-    if (node && !this.#linesOfNode.get(node)?.includes(k)) add(this.#linesOfNode, node, k);
+    if (node && !this.#linesOfNode.get(node)?.includes(k)) addTo(this.#linesOfNode, node, k);
     const defined = node ? definedNames(line) : /^\s*(graph|block\d+)?\s*\(?%/u.test(line) ? namesIn(line) : [];
     for (const name of defined) {
       const value = this.names.get(name);
@@ -238,7 +239,7 @@ export class Records {
   linesInside(record: number): number[] {
     const box = this.hierarchy.find(record);
     if (box < 0 || this.hierarchy.boxes[box].id !== record) return [];
-    const inside = this.hierarchy.descendants(box).flatMap((i) => this.#linesOfNode.get(this.hierarchy.boxes[i].id) ?? []);
+    const inside = this.hierarchy.descendants([box]).flatMap((i) => this.#linesOfNode.get(this.hierarchy.boxes[i].id) ?? []);
     return inside.sort((a, b) => a - b);
   }
 
@@ -325,10 +326,4 @@ export class Records {
   nodesFrom(file: string, line: number): number[] {
     return this.#nodesAt.get(`${file}:${line}`) ?? [];
   }
-}
-
-function add<K>(lists: Map<K, number[]>, key: K, item: number): void {
-  const held = lists.get(key);
-  if (held) held.push(item);
-  else lists.set(key, [item]);
 }

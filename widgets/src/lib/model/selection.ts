@@ -20,7 +20,7 @@ export class Selection {
 
   constructor(private readonly shared?: Shared) {
     this.#held = shared?.get() ?? [];
-    shared?.onChange(() => this.#adopt(shared.get()));
+    shared?.onChange(() => this.#hold(shared.get()));
   }
 
   get ids(): readonly number[] {
@@ -38,12 +38,7 @@ export class Selection {
   }
 
   set(ids: readonly number[]): void {
-    if (same(ids, this.#held)) return;
-    this.#held = [...ids];
-    this.#evidence = new Set();
-    this.#way = new Map();
-    this.shared?.set(this.#held);
-    this.#tell();
+    this.#hold(ids, this.shared);
   }
 
   /** A click on a record. With `extend` it makes a pair with the first one picked. */
@@ -69,11 +64,12 @@ export class Selection {
     this.#tell();
   }
 
-  #adopt(ids: number[]): void {
+  #hold(ids: readonly number[], shared?: Shared): void {
     if (same(ids, this.#held)) return;
     this.#held = [...ids];
     this.#evidence = new Set();
     this.#way = new Map();
+    shared?.set(this.#held);
     this.#tell();
   }
 

@@ -1,6 +1,7 @@
 // The program at a step of its history. The view describes the last state; `Steps` knows, for any state, which nodes
 // are merged, with which others, and what does not exist yet. Moving between states costs time in proportion to the changes.
 
+import { addTo } from "./lists";
 import type { AliasDetail, EarlierLine, GoneLine, StepView, TimelineView } from "./schema";
 
 /** The store of the step outside the page: the hub model of a notebook, or nothing. */
@@ -53,11 +54,7 @@ export class Steps {
     this.#state = this.last;
     this.savedBy = new Float64Array(this.last + 1);
     this.#joins = new Int32Array(this.last);
-    for (const line of view.earlier) {
-      const held = this.#earlierLines.get(line.node);
-      if (held) held.push(line);
-      else this.#earlierLines.set(line.node, [line]);
-    }
+    for (const line of view.earlier) addTo(this.#earlierLines, line.node, line);
     this.#goneNodes = new Map(view.gone.map((line) => [line.node, line]));
     this.#parts = Int32Array.from(view.groups, (group) => group.nodes.length);
     view.groups.forEach((group, k) => {

@@ -10,7 +10,7 @@ import type { Kept } from "./lib/model/context";
 import type { SameAnswer, Supply } from "./lib/model/records";
 import type { Answering } from "./quiz/index";
 import type { Telling } from "./story/index";
-import type { BesideView, AssumedLayout, BranchDiff, BranchesView, CardView, Detail, EditTrouble, ExplorerView, Found, KernelText, LayoutView, Level, MemoryView, PairDetail, Place, PointsToView, RepeatView, StoryView, TextView } from "./lib/model/schema";
+import type { CardView, Detail, ExplorerView, PairDetail, StoryView } from "./lib/model/schema";
 
 /** The part of an anywidget model that is used here. */
 interface Model {
@@ -37,29 +37,16 @@ interface Rendered {
   host: { getModel(reference: string): Promise<Model> };
 }
 
-type Reply =
-  | { kind: "detail"; token: string; detail: Detail }
-  | { kind: "pair"; token: string; pair: PairDetail }
-  | { kind: "kernel"; token: string; kernel: KernelText }
-  | { kind: "lines"; token: string; text: TextView }
-  | { kind: "levels"; token: string; levels: Level[] }
-  | { kind: "places"; token: string; places: Place[] }
-  | { kind: "repeat"; token: string; repeat: RepeatView }
-  | { kind: "repeat_beside"; token: string; beside: BesideView }
-  | { kind: "find"; token: string; found: Found }
-  | { kind: "examples"; token: string; examples: [string, string][] }
-  | { kind: "heat"; token: string; heat: Record<number, number[]> }
-  | { kind: "layout"; token: string; layout: LayoutView }
-  | { kind: "assumed"; token: string; assumed: AssumedLayout }
-  | { kind: "memory"; token: string; memory: MemoryView }
-  | { kind: "points_to"; token: string; points_to: PointsToView }
-  | ({ kind: "same"; token: string } & SameAnswer)
-  | { kind: "part"; token: string; part: Partial<ExplorerView> }
-  | { kind: "branch_diff"; token: string; diff: BranchDiff }
-  | { kind: "written"; token: string; text: string }
-  | { kind: "edit"; token: string; trouble: EditTrouble | null }
-  | { kind: "what_if" | "branch" | "program" | "measure_branches"; token: string }
-  | { kind: "error"; token: string; message: string };
+/** An answer of Python has its question's token, and a field for what was asked for. */
+interface Reply extends SameAnswer {
+  kind: string;
+  token: string;
+  /** That of an error. */
+  message: string;
+  detail?: Detail;
+  pair?: PairDetail;
+  [asked: string]: unknown;
+}
 
 export async function render(rendered: Rendered): Promise<() => void> {
   const { model } = rendered;
@@ -88,9 +75,8 @@ async function renderViews({ model: shown, el, signal, host }: Rendered, around?
     });
     el.style.minHeight = "";
   };
-  model.on("change:view", renewed);
+  listener(life.signal)(model, "change:view", renewed);
   const end = () => {
-    model.off("change:view", renewed);
     life.abort();
     leave();
     leave = () => undefined;
@@ -126,7 +112,6 @@ function listener(signal: AbortSignal): Listen {
 function drawViews(shown: Model, model: Model, hub: Model, el: HTMLElement, { draft, edit, kept }: { draft: Draft; edit: Branching["edit"]; kept: Kept }, around?: { asked: Answering } | { telling: Telling }, left?: Arrangement): () => void {
   const closing = new AbortController();
   const listen = listener(closing.signal);
-  const text = textOf(model.get("view"));
   const shared = {
     get: () => hub.get("selection"),
     set: (ids: number[]) => {
@@ -144,12 +129,8 @@ function drawViews(shown: Model, model: Model, hub: Model, el: HTMLElement, { dr
     },
     onChange: (listener: () => void) => listen(hub, "change:step", listener),
   };
-  const view = JSON.parse(text) as ExplorerView;
-  const measured = () => {
-    const data = model.get("measured");
-    const text = data && textOf(data);
-    return text ? (JSON.parse(text) as Partial<ExplorerView>) : null;
-  };
+  const view = parsed<ExplorerView>(model.get("view"))!;
+  const measured = () => parsed<Partial<ExplorerView>>(model.get("measured"));
   Object.assign(view, measured() ?? {});
   const onPart = (listener: (part: Partial<ExplorerView>) => void) => listen(model, "change:measured", () => listener(measured() ?? ({ profile: undefined, opens: undefined } as object)));
   const panes = around ?? (shown === model ? {} : { only: shown.get("pane") });
@@ -167,27 +148,26 @@ function drawViews(shown: Model, model: Model, hub: Model, el: HTMLElement, { dr
   };
 }
 
-function textOf(data: DataView | string): string {
-  return typeof data === "string" ? data : new TextDecoder().decode(data);
+/** JSON of a model; null for none. */
+function parsed<T>(data: DataView | string | undefined): T | null {
+  const text = data && typeof data !== "string" ? new TextDecoder().decode(data) : data;
+  return text ? (JSON.parse(text) as T) : null;
 }
 
 /** A story: the explorer with a bar; Python stores the story. */
 async function renderStory(rendered: Rendered): Promise<() => void> {
   const { model } = rendered;
-  const storyNow = () => JSON.parse(textOf(model.get("story")!)) as StoryView;
+  const storyNow = () => parsed<StoryView>(model.get("story"))!;
   const closing = new AbortController();
-  const listen = (event: string, listener: (content: never) => void) => {
-    model.on(event, listener);
-    closing.signal.addEventListener("abort", () => model.off(event, listener));
-  };
+  const listen = listener(closing.signal);
   const telling: Telling = {
     get story() {
       return storyNow();
     },
     change: (message) => model.send(message),
     onStory: (changed, failed) => {
-      listen("change:story", () => changed(storyNow()));
-      listen("msg:custom", (reply: Reply) => reply.kind === "error" && failed(reply.message));
+      listen(model, "change:story", () => changed(storyNow()));
+      listen(model, "msg:custom", (reply: Reply) => reply.kind === "error" && failed(reply.message));
     },
   };
   const unmount = await renderViews(rendered, { telling });
@@ -200,7 +180,7 @@ async function renderStory(rendered: Rendered): Promise<() => void> {
 /** A quiz: one question after the other, each with the views of its program beside its card. */
 async function renderQuiz(rendered: Rendered): Promise<() => void> {
   const { model, el } = rendered;
-  const cardNow = () => JSON.parse(textOf(model.get("card")!)) as CardView;
+  const cardNow = () => parsed<CardView>(model.get("card"))!;
   let shown = "";
   let unmount = () => undefined as void;
   let changed: (card: CardView) => void = () => undefined;
@@ -222,15 +202,14 @@ async function renderQuiz(rendered: Rendered): Promise<() => void> {
     unmount = next;
     if (hadFocus) el.querySelector<HTMLElement>(".irs-option input, .irs-judgement")?.focus(); // the button that had it was removed
   };
-  const heard = () => void show();
-  const reportError = (reply: Reply) => reply.kind === "error" && failed(reply.message);
-  model.on("change:card", heard);
-  model.on("msg:custom", reportError);
+  const closing = new AbortController();
+  const listen = listener(closing.signal);
+  listen(model, "change:card", () => void show());
+  listen(model, "msg:custom", (reply: Reply) => reply.kind === "error" && failed(reply.message));
   await show();
   el.classList.add("irs-live");
   return () => {
-    model.off("change:card", heard);
-    model.off("msg:custom", reportError);
+    closing.abort();
     unmount();
   };
 }
@@ -269,7 +248,7 @@ function asker(model: Model, listen: Listen, draft: Draft): { ask: Ask; askKerne
   const asker = Math.random().toString(36).slice(2);
   let asked = 0;
   listen(model, "msg:custom", (message: Reply, [long]: (DataView | undefined)[] = []) => {
-    const reply = long ? (JSON.parse(textOf(long)) as Reply) : message;
+    const reply = parsed<Reply>(long) ?? message;
     const question = waiting.get(reply.token);
     if (!question) return;
     waiting.delete(reply.token);
@@ -286,44 +265,42 @@ function asker(model: Model, listen: Listen, draft: Draft): { ask: Ask; askKerne
       reject(new Error(GONE));
     }
   });
+  /** One field of the answer. */
+  const answer = async <T>(field: string, question: object): Promise<T> => (await send(question))[field] as T;
   const branching: Branching = {
     draft, problem: "",
-    now: () => {
-      const data = model.get("branches_view");
-      const text = data && textOf(data);
-      return text ? (JSON.parse(text) as BranchesView) : null;
-    },
+    now: () => parsed(model.get("branches_view")),
     onChange: (listener) => listen(model, "change:branches_view", listener),
     whatIf: (change) => send({ kind: "what_if", change }),
     show: (index) => send({ kind: "branch", index }),
     program: (index) => send({ kind: "program", index }),
     measure: () => send({ kind: "measure_branches" }),
-    diff: async (first, second) => ((await send({ kind: "branch_diff", first, second })) as { diff: BranchDiff }).diff,
-    written: async () => ((await send({ kind: "written" })) as { text: string }).text,
-    edit: async (text) => ((await send({ kind: "edit", text })) as { trouble: EditTrouble | null }).trouble,
+    diff: (first, second) => answer("diff", { kind: "branch_diff", first, second }),
+    written: () => answer("text", { kind: "written" }),
+    edit: (text) => answer("trouble", { kind: "edit", text }),
   };
   return {
     branching,
     ask: async (ids, state) => {
       const reply = await send({ kind: "inspect", ids, state: state ?? null });
-      return reply.kind === "detail" ? reply.detail : (reply as { pair: PairDetail }).pair;
+      return (reply.detail ?? reply.pair)!;
     },
-    askKernel: async (id, language) => ((await send({ kind: "kernel", id, language })) as { kernel: KernelText }).kernel,
+    askKernel: (id, language) => answer("kernel", { kind: "kernel", id, language }),
     supply: {
-      lines: async (first, count) => ((await send({ kind: "lines", first, count })) as { text: TextView }).text,
-      levels: async (boxes) => ((await send({ kind: "levels", boxes })) as { levels: Level[] }).levels,
-      places: async (ids) => ((await send({ kind: "places", ids })) as { places: Place[] }).places,
-      repeat: async (box) => ((await send({ kind: "repeat", box })) as { repeat: RepeatView }).repeat,
-      repeatBeside: async (box, left, right) => ((await send({ kind: "repeat_beside", box, left, right })) as { beside: BesideView }).beside,
-      find: async (query, all) => ((await send({ kind: "find", query, all })) as { found: Found }).found,
-      examples: async () => ((await send({ kind: "examples" })) as { examples: [string, string][] }).examples,
-      heat: async (ids) => ((await send({ kind: "heat", ids })) as { heat: Record<number, number[]> }).heat,
-      layout: async (id) => ((await send({ kind: "layout", id })) as { layout: LayoutView }).layout,
-      assumed: async (id, layout) => ((await send({ kind: "assumed", id, layout })) as { assumed: AssumedLayout }).assumed,
-      memory: async (state) => ((await send({ kind: "memory", state })) as { memory: MemoryView }).memory,
-      pointsTo: async (ids, state) => ((await send({ kind: "points_to", ids, state: state ?? null })) as { points_to: PointsToView }).points_to,
-      same: async (question) => (await send({ kind: "same", ...question })) as SameAnswer,
-      part: async (name) => ((await send({ kind: "part", name })) as { part: Partial<ExplorerView> }).part,
+      lines: (first, count) => answer("text", { kind: "lines", first, count }),
+      levels: (boxes) => answer("levels", { kind: "levels", boxes }),
+      places: (ids) => answer("places", { kind: "places", ids }),
+      repeat: (box) => answer("repeat", { kind: "repeat", box }),
+      repeatBeside: (box, left, right) => answer("beside", { kind: "repeat_beside", box, left, right }),
+      find: (query, all) => answer("found", { kind: "find", query, all }),
+      examples: () => answer("examples", { kind: "examples" }),
+      heat: (ids) => answer("heat", { kind: "heat", ids }),
+      layout: (id) => answer("layout", { kind: "layout", id }),
+      assumed: (id, layout) => answer("assumed", { kind: "assumed", id, layout }),
+      memory: (state) => answer("memory", { kind: "memory", state }),
+      pointsTo: (ids, state) => answer("points_to", { kind: "points_to", ids, state: state ?? null }),
+      same: (question) => send({ kind: "same", ...question }),
+      part: (name) => answer("part", { kind: "part", name }),
     },
   };
 }

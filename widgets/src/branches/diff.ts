@@ -5,6 +5,7 @@ import { h } from "../lib/dom/dom";
 import { oneStop } from "../lib/dom/one_stop";
 import type { Context } from "../lib/model/context";
 import type { BranchDiff } from "../lib/model/schema";
+import { more } from "../inspector/words";
 
 const SIGNS = { changed: "~", new: "+", gone: "−" } as const;
 
@@ -27,5 +28,5 @@ export function diffTable({ selection, records }: Context, diff: BranchDiff, clo
       h("button", { class: "irs-switch", title: "close the differences (Escape)", onclick: close }, "close")),
     diff.lines.length ? oneStop(h("table", {}, h("thead", {}, h("tr", {}, h("th", { "aria-label": "kind" }), h("th", {}, "before"), h("th", {}, "now"))), h("tbody", {}, ...rows))) : h("p", { class: "irs-quiet" }, "no differences"),
     h("p", { class: "irs-quiet" }, `kernels: ${diff.compared.matched}`),
-    diff.left_out ? h("p", { class: "irs-quiet" }, `and ${diff.left_out.toLocaleString("en")} more: irs.diff(e.branches[0], e.branches[1]) lists all`) : null);
+    more(diff.left_out, ": irs.diff(e.branches[0], e.branches[1]) lists all"));
 }

@@ -3,6 +3,7 @@
 import { dataNumber, h } from "../lib/dom/dom";
 import type { Change } from "../lib/model/branches";
 import type { Context } from "../lib/model/context";
+import { messageOf } from "../inspector/words";
 
 interface Entry {
   says: string;
@@ -137,10 +138,10 @@ function show(root: HTMLElement, context: Context, about: readonly number[], x: 
 }
 
 /** Asks for a branch; a failure is shown below the steps. */
-export async function askWhatIf({ branching }: Context, change: Change): Promise<void> {
+async function askWhatIf({ branching }: Context, change: Change): Promise<void> {
   if (!branching) return;
   branching.problem = "";
-  await branching.whatIf(change).catch((error: unknown) => (branching.problem = error instanceof Error ? error.message : String(error)));
+  await branching.whatIf(change).catch((error: unknown) => (branching.problem = messageOf(error)));
 }
 
 /** A button that asks for a branch; null in a page without Python. */

@@ -4,7 +4,7 @@ import { h } from "../lib/dom/dom";
 import type { Branching } from "../lib/model/branches";
 import type { Context } from "../lib/model/context";
 import type { BranchView } from "../lib/model/schema";
-import { problem, sentence } from "../inspector/words";
+import { messageOf, problem, sentence } from "../inspector/words";
 import { diffTable } from "./diff";
 
 export function branchStrip(context: Context, openMenu: () => void): HTMLElement | null {
@@ -44,7 +44,7 @@ export function branchStrip(context: Context, openMenu: () => void): HTMLElement
       measure!.disabled = true;
       measure!.textContent = "measuring…";
       branching.measure().catch((error: unknown) => {
-        branching.problem = error instanceof Error ? error.message : String(error);
+        branching.problem = messageOf(error);
         draw();
       });
     } }, "measure") : null;

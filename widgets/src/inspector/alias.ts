@@ -4,7 +4,7 @@ import type { Context } from "../lib/model/context";
 import { h } from "../lib/dom/dom";
 import type { AliasDetail, Detail } from "../lib/model/schema";
 import { memoryOf, memoryPicture } from "../points_to/index";
-import { chips, labelled, note, sentence } from "./words";
+import { chips, labelled, more, sentence } from "./words";
 
 const MOST = 60;
 
@@ -19,10 +19,9 @@ export function aliasTab(context: Context, detail: Detail, alias: AliasDetail): 
 }
 
 function limited(context: Context, records: readonly number[]): HTMLElement {
-  const more = records.length > MOST ? note(`and ${(records.length - MOST).toLocaleString("en")} more`) : null;
   const all = records.length > 1
     ? h("button", { class: "irs-plain", onclick: () => context.selection.set(records) }, "select all") : null;
-  return h("div", {}, chips(context, records.slice(0, MOST)), more, all);
+  return h("div", {}, chips(context, records.slice(0, MOST)), more(records.length - MOST), all);
 }
 
 /** The lanes around some records, once they are there, below their label; the tab Points-to of the tables has the lines of the program

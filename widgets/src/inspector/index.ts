@@ -14,7 +14,7 @@ import { aliasTab } from "./alias";
 import { KernelTab } from "./kernel";
 import { layoutTab } from "./layout";
 import { pairAnswers } from "./pair";
-import { chips, codeLine, labelled, note, problem, sentence, showTime } from "./words";
+import { ASKING, chips, codeLine, labelled, more, note, problem, sentence } from "./words";
 
 const TABS = ["Alias", "Layout", "Fusion", "Same", "Kernel"] as const;
 type Tab = (typeof TABS)[number];
@@ -24,9 +24,7 @@ const QUIET_MS = 300;
 const RESTING_MS = 150;
 const MOST_LISTED = 200;
 
-export interface Reveal {
-  (record: number): void;
-}
+type Reveal = (record: number) => void;
 
 /** Whether an id is that of a box for a module, repeated layers, or a stretch, and so of no node or value of the program. */
 const isHolder = (record: number) => record < 0;
@@ -80,7 +78,7 @@ export function inspectorPane(context: Context, reveal?: Reveal): HTMLElement {
     restate = () => undefined;
     const shown = tabbed(tabsOf(context), tab, (next) => (tab = next));
     body.replaceChildren(shown.element);
-    const slow = setTimeout(() => still() && shown.fill(() => [note(context.answers.isLive ? "asking Python… it answers when no cell is running" : "")]), QUIET_MS);
+    const slow = setTimeout(() => still() && shown.fill(() => [note(context.answers.isLive ? ASKING : "")]), QUIET_MS);
     context.answers.detail(record).then(
       (detail) => {
         clearTimeout(slow);
@@ -132,8 +130,7 @@ function empty(context: Context, head: HTMLElement, body: HTMLElement, list: HTM
 function many(context: Context, head: HTMLElement, body: HTMLElement): void {
   const { ids } = context.selection;
   head.replaceChildren(h("h3", {}, `${ids.length.toLocaleString("en")} selected`));
-  const more = ids.length > MOST_LISTED ? note(`and ${(ids.length - MOST_LISTED).toLocaleString("en")} more`) : null;
-  body.replaceChildren(h("div", { class: "irs-panel" }, chips(context, ids.slice(0, MOST_LISTED)), more));
+  body.replaceChildren(h("div", { class: "irs-panel" }, chips(context, ids.slice(0, MOST_LISTED)), more(ids.length - MOST_LISTED)));
 }
 
 function subject(context: Context, head: HTMLElement, detail: Detail, reveal: Reveal | undefined): void {
@@ -207,7 +204,7 @@ function tabContent(context: Context, kernels: KernelTab, detail: Detail, tab: T
   if (!answers.knows(detail.id) && tab !== "Same") return [note("this page includes no answers about it; a notebook with a kernel answers")];
   if (tab === "Alias") return [...goneNote(context, detail), ...stateNote(context, detail), ...(detail.alias ? aliasTab(context, detail, detail.alias) : [note("it shares no memory: it is not a tensor or container, or does not exist yet")])];
   if (tab === "Layout") return [layoutTab(context, detail.id)];
-  if (tab === "Fusion") return [detail.fusion ? sentence(context, detail.fusion) : note("nothing was fused here"), note(detail.kernel?.launched ?? ""), showTime(detail), ...neighbours(context, detail)];
+  if (tab === "Fusion") return [detail.fusion ? sentence(context, detail.fusion) : note("nothing was fused here"), note(detail.kernel?.launched ?? ""), detail.time ? note(detail.time) : h("span", {}), ...neighbours(context, detail)];
   if (tab === "Kernel") return detail.kernel ? kernels.show(detail.id, detail.kernel) : [note("no generated kernel: fusion groups have one, other ops run through the array library")];
   const equals = records.equals(detail.id);
   const all = equals && equals.members.length > 1

@@ -8,7 +8,7 @@ import { tabs } from "../lib/dom/tabs";
 import { HEAT_COLOURS } from "../lib/model/heat";
 import type { KernelDetail, KernelText } from "../lib/model/schema";
 import { tokens } from "../lib/model/tokens";
-import { note } from "./words";
+import { messageOf, note } from "./words";
 
 const NAMES: Record<string, string> = { llvm: "LLVM", assembly: "assembly", cuda: "CUDA", ptx: "PTX", sass: "SASS" };
 const QUIET_MS = 300;
@@ -60,7 +60,7 @@ export class KernelTab {
       },
       (error: unknown) => {
         clearTimeout(slow);
-        if (still()) this.#problem(error instanceof Error ? error.message : String(error), language === kernel.language);
+        if (still()) this.#problem(messageOf(error), language === kernel.language);
       },
     );
   }

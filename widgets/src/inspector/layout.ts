@@ -4,8 +4,8 @@ import { h } from "../lib/dom/dom";
 import type { Context } from "../lib/model/context";
 import type { AssumedLayout, BufferView, CopyView, LayoutView } from "../lib/model/schema";
 import { bytes } from "../lib/model/sizes";
-import { inOrder, pickable } from "../profile/items";
-import { chips, labelled, note, problem, sentence } from "./words";
+import { pickable } from "../profile/items";
+import { ASKING, chips, labelled, more, note, problem, sentence } from "./words";
 
 const MOST_LISTED = 20;
 const NAMES: Record<string, string> = { rows: "row by row", columns: "column by column", channels_last: "channels last" };
@@ -13,7 +13,7 @@ const SAID: Record<string, string> = { gap: "with gaps", broadcast: "one index: 
 const FLAGS: Record<string, string> = { contiguous: "#54a24b", gap: "#f58518", broadcast: "#9aa4b2", expanded: "#b279a2" };
 
 export function layoutTab(context: Context, record: number): HTMLElement {
-  const holder = h("div", { class: "irs-labelled" }, note(context.supply ? "asking Python… it answers when no cell is running" : ""));
+  const holder = h("div", { class: "irs-labelled" }, note(context.supply ? ASKING : ""));
   const value = context.records.isValue(record) ? record : (context.records.valuesOf(record)[0] ?? record);
   const { view, supply } = context;
   const show = (found: LayoutView | undefined) => holder.replaceChildren(...(found ? panel(context, found, found.buffer ?? view.buffers?.[found.root] ?? null) : [note("not a tensor, or its layout is not stored in this page")]));
@@ -46,7 +46,7 @@ function whatIf(context: Context, found: LayoutView): HTMLElement {
   choice.onchange = () => {
     const now = ++asked;
     if (!choice.value) return answer.replaceChildren();
-    answer.replaceChildren(note("asking Python… it answers when no cell is running"));
+    answer.replaceChildren(note(ASKING));
     context.supply?.assumed(found.id, choice.value).then(
       (assumed) => now === asked && answer.replaceChildren(...difference(context, assumed)),
       (error: unknown) => now === asked && answer.replaceChildren(problem(error)),
@@ -58,8 +58,7 @@ function whatIf(context: Context, found: LayoutView): HTMLElement {
 function difference(context: Context, assumed: AssumedLayout): Node[] {
   const side = (label: string, copies: readonly CopyView[]) => {
     const rows = copies.slice(0, MOST_LISTED).map((copy) => h("div", { class: "irs-neighbour" }, chips(context, [copy.id]), sentence(context, `${copy.bytes < 0 ? "" : `${bytes(copy.bytes)}: `}${copy.because}`)));
-    const more = copies.length > MOST_LISTED ? [note(`and ${(copies.length - MOST_LISTED).toLocaleString("en")} more`)] : [];
-    return copies.length ? [labelled(label, h("div", {}, ...rows, ...more))] : [];
+    return copies.length ? [labelled(label, h("div", {}, ...rows, more(copies.length - MOST_LISTED)))] : [];
   };
   return [sentence(context, assumed.told), ...side("copies now, would become views", assumed.views), ...side("views now, would become copies", assumed.copies)];
 }
@@ -79,6 +78,6 @@ function byteMap(context: Context, buffer: BufferView): HTMLElement {
   });
   const list = h("div", { class: "irs-buffer" }, ...rows);
   const items = buffer.rows.map((row, k) => ({ ids: [row.id], element: rows[k], told: `${row.name}${row.op ? ` by ${row.op}` : ""}: ${row.told}${row.shared.length ? "; it overlaps another value that it is not a view of" : ""}` }));
-  pickable(context, list, `bytes of the buffer of ${buffer.root}`, items, inOrder(items.length), status);
-  return h("div", {}, list, buffer.left_out ? note(`and ${buffer.left_out.toLocaleString("en")} more views`) : null, status);
+  pickable(context, list, `bytes of the buffer of ${buffer.root}`, items, status);
+  return h("div", {}, list, more(buffer.left_out, " views"), status);
 }

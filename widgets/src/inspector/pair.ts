@@ -7,13 +7,13 @@ import { oneStop } from "../lib/dom/one_stop";
 import type { PairDetail } from "../lib/model/schema";
 import { besideTable } from "../same/beside";
 import { pictureOf } from "./alias";
-import { chips, note, problem, sentence } from "./words";
+import { ASKING, chips, note, problem, sentence } from "./words";
 
 export function pairAnswers(context: Context, head: HTMLElement, body: HTMLElement, still: () => boolean): void {
   const { answers, records, selection } = context;
   const [first, second] = selection.ids;
   head.replaceChildren(h("h3", {}, `${records.longTitle(first)}  and  ${records.longTitle(second)}`));
-  body.replaceChildren(h("div", { class: "irs-panel" }, note(answers.isLive ? "asking Python… it answers when no cell is running" : "")));
+  body.replaceChildren(h("div", { class: "irs-panel" }, note(answers.isLive ? ASKING : "")));
   answers.pair(first, second).then(
     (pair) => {
       if (!still()) return;

@@ -3,7 +3,6 @@
 import type { Context } from "../lib/model/context";
 import { h } from "../lib/dom/dom";
 import { oneStop } from "../lib/dom/one_stop";
-import type { Detail } from "../lib/model/schema";
 import { tokens } from "../lib/model/tokens";
 
 export function note(text: string): HTMLElement {
@@ -45,11 +44,18 @@ export function labelled(label: string, content: Node): HTMLElement {
   return h("div", { class: "irs-labelled" }, h("h4", {}, label), content);
 }
 
-export function showTime(detail: Detail): HTMLElement {
-  return detail.time ? note(detail.time) : h("span", {});
+/** What is left out of a list, counted; null for nothing. */
+export function more(count: number, of = ""): HTMLElement | null {
+  return count > 0 ? note(`and ${count.toLocaleString("en")} more${of}`) : null;
+}
+
+export const ASKING = "asking Python… it answers when no cell is running";
+
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }
 
 /** An error message in the place of the answer. */
 export function problem(error: unknown): HTMLElement {
-  return h("pre", { class: "irs-problem", role: "alert" }, error instanceof Error ? error.message : String(error));
+  return h("pre", { class: "irs-problem", role: "alert" }, messageOf(error));
 }

@@ -5,7 +5,8 @@ import { h, s } from "../lib/dom/dom";
 import type { Context } from "../lib/model/context";
 import type { MemoryView, OwnMemoryView } from "../lib/model/schema";
 import { bytes } from "../lib/model/sizes";
-import { inOrder, pickable } from "../profile/items";
+import { ASKING, note, problem } from "../inspector/words";
+import { pickable } from "../profile/items";
 import { recordTable } from "../tables/remarks";
 
 const RESTING_MS = 300;
@@ -16,12 +17,12 @@ export function memoryPane(context: Context): HTMLElement {
   const show = (memory: MemoryView | undefined, when: string, own?: OwnMemoryView) => {
     if (signal.aborted) return;
     element.classList.toggle("irs-memory-beside", !!(memory && own));
-    element.replaceChildren(...(memory ? drawn(context, memory, when, own) : [h("p", { class: "irs-quiet" }, "this page includes no memory plan; a notebook with a kernel computes one")]));
+    element.replaceChildren(...(memory ? drawn(context, memory, when, own) : [note("this page includes no memory plan; a notebook with a kernel computes one")]));
   };
-  const failed = (error: unknown) => element.replaceChildren(h("pre", { class: "irs-problem", role: "alert" }, error instanceof Error ? error.message : String(error)));
+  const failed = (error: unknown) => element.replaceChildren(problem(error));
   const final = () => {
     if (view.memory || !supply) return show(view.memory, "", view.own_memory);
-    element.replaceChildren(h("p", { class: "irs-quiet" }, "asking Python… it answers when no cell is running"));
+    element.replaceChildren(note(ASKING));
     supply.part("memory").then((part) => show(part.memory, "", part.own_memory), failed);
   };
   let resting: ReturnType<typeof setTimeout> | undefined;
@@ -63,7 +64,7 @@ function drawn(context: Context, memory: MemoryView, when: string, own?: OwnMemo
     label.style.height = `${(100 * section.bytes) / high}%`;
     return label;
   });
-  pickable(context, field, "memory plan: addresses over time", memory.bars.map((bar, k) => ({ ids: bar.id ? [bar.id] : [], element: bars[k], told: bar.title })), inOrder(bars.length), status);
+  pickable(context, field, "memory plan: addresses over time", memory.bars.map((bar, k) => ({ ids: bar.id ? [bar.id] : [], element: bars[k], told: bar.title })), status);
   return [
     h("div", { class: "irs-memory-picture" }, h("div", { class: "irs-memory-sections", "aria-hidden": "true" }, ...sections), h("div", { class: "irs-memory-plot" }, field, peak),
       h("div", { class: "irs-memory-axis" }, "needed"), curve(memory, moments, most), ...(own ? ownCurve(own, most) : [])),

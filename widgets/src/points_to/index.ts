@@ -4,6 +4,7 @@ import type { Context } from "../lib/model/context";
 import { h, s } from "../lib/dom/dom";
 import { oneStop } from "../lib/dom/one_stop";
 import type { PointsToArrow, PointsToBox, PointsToView } from "../lib/model/schema";
+import { note, problem } from "../inspector/words";
 import { nearby, squeezed } from "./nearby";
 
 const BOX = 24;
@@ -105,8 +106,8 @@ export function pointsToPane(context: Context): HTMLElement {
     asked = wanted;
     memoryOf(context, ids).then((found) => found ?? memoryOf(context, [])).then((view) => {
       if (signal.aborted || asked !== wanted) return;
-      element.replaceChildren(...(view ? drawn(context, view) : [h("p", { class: "irs-quiet" }, "this page does not include it; a notebook with a kernel draws it")]));
-    }, (error: unknown) => asked === wanted && element.replaceChildren(h("pre", { class: "irs-problem", role: "alert" }, error instanceof Error ? error.message : String(error))));
+      element.replaceChildren(...(view ? drawn(context, view) : [note("this page does not include it; a notebook with a kernel draws it")]));
+    }, (error: unknown) => asked === wanted && element.replaceChildren(problem(error)));
   };
   selection.subscribe((moved) => moved && element.isConnected && show());
   steps?.subscribe(() => element.isConnected && show());

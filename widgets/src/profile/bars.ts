@@ -6,7 +6,7 @@ import { HEAT_COLOURS, percent, stepOf } from "../lib/model/heat";
 import type { ProfileView, TimedWay } from "../lib/model/schema";
 import { bytes } from "../lib/model/sizes";
 import { barElement, milliseconds } from "../tables/timing";
-import { inOrder, pickable } from "./items";
+import { pickable } from "./items";
 
 const MOST_ROWS = 200;
 const WHISKER = 1.3;
@@ -28,7 +28,7 @@ export function slowest(context: Context, way: TimedWay, status: HTMLElement): H
     ids: node.id ? [node.id] : [], element: rows[k],
     told: `${node.label} = ${node.op}: ${milliseconds(node.ms)}, quartiles from ${milliseconds(node.low)} to ${milliseconds(node.high)}, ${percent(node.share)} of the time`,
   }));
-  pickable(context, list, `the slowest nodes, ${way.label}`, items, inOrder(items.length), status);
+  pickable(context, list, `the slowest nodes, ${way.label}`, items, status);
   return h("div", { class: "irs-bars" }, h("div", { class: "irs-row irs-slow irs-slow-head", "aria-hidden": "true" }, ...heads), list);
 }
 
@@ -53,7 +53,7 @@ export function beforeAfter(context: Context, profile: ProfileView, status: HTML
   const items = profile.groups.map((group, k) => ({
     ids: [group.id], element: rows[k], told: `${group.label}: its ops one by one ${milliseconds(group.before)}, as one kernel ${milliseconds(group.after)}: ${group.verdict}`,
   }));
-  pickable(context, list, "fusion groups, before and after", items, inOrder(items.length), status);
+  pickable(context, list, "fusion groups, before and after", items, status);
   return h("div", { class: "irs-bars" }, list);
 }
 
@@ -66,6 +66,6 @@ export function helps(context: Context, profile: ProfileView, status: HTMLElemen
   const rows = profile.helps.map((help, k) => h("div", { class: "irs-row irs-help" }, h("span", { class: "irs-cell number" }, String(k)), h("span", {}, help.text)));
   const list = h("div", { class: "irs-rows-list" }, ...rows);
   const items = profile.helps.map((help, k) => ({ ids: help.selects, element: rows[k], told: `p.try_(${k}) applies it and measures` }));
-  pickable(context, list, "what would help", items, inOrder(items.length), status);
+  pickable(context, list, "what would help", items, status);
   return list;
 }

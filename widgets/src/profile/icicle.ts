@@ -53,7 +53,7 @@ export function icicle(context: Context, way: TimedWay, status: HTMLElement): HT
   const items = boxes.map((box, k) => ({
     ids: box.selects, element: elements[k], told: `${box.label}: ${milliseconds(box.share * way.ms)}, ${percent(box.share)}`,
   }));
-  pickable(context, holder, `modules, lines and ops of ${way.label} by time`, items, along(boxes), status);
+  pickable(context, holder, `modules, lines and ops of ${way.label} by time`, items, status, along(boxes));
   return holder;
 }
 

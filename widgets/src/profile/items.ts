@@ -15,15 +15,15 @@ export interface Item {
 export type Next = (at: number, key: string) => number;
 
 /** Arrow keys along a list. */
-export const inOrder = (count: number): Next => (at, key) => {
+const inOrder = (count: number): Next => (at, key) => {
   const by = key === "ArrowRight" || key === "ArrowDown" ? 1 : key === "ArrowLeft" || key === "ArrowUp" ? -1 : 0;
   if (key === "Home") return 0;
   if (key === "End") return count - 1;
   return by ? Math.max(0, Math.min(count - 1, at + by)) : at;
 };
 
-/** Makes the items of a picture selectable, and marks the selected ones. */
-export function pickable(context: Context, holder: HTMLElement | SVGElement, label: string, items: readonly Item[], next: Next, status: HTMLElement): void {
+/** Makes the items of a picture selectable, and marks the selected ones; without `next`, arrow keys lead along them. */
+export function pickable(context: Context, holder: HTMLElement | SVGElement, label: string, items: readonly Item[], status: HTMLElement, next: Next = inOrder(items.length)): void {
   const { selection, signal } = context;
   let at = -1;
   const numbers = new Map<Element, number>();

@@ -5,7 +5,7 @@ import { s } from "../lib/dom/dom";
 import type { Context } from "../lib/model/context";
 import { percent } from "../lib/model/heat";
 import type { ProfileView, TimedWay } from "../lib/model/schema";
-import { inOrder, pickable } from "./items";
+import { pickable } from "./items";
 
 /** As wide and low as a table below the panes, so that letters keep their size there. */
 const [WIDTH, HEIGHT, LEFT, BOTTOM, TOP] = [640, 200, 58, 168, 12];
@@ -41,7 +41,7 @@ export function roofline(context: Context, { bandwidth, peak }: ProfileView, way
       told: `${mark.label}: ${mark.gflops.toPrecision(3)} GFLOP/s, ${percent(mark.gflops / allowed)} of the ${mark.intensity < ridge ? "memory" : "arithmetic"} bound at ${mark.intensity.toPrecision(2)} operations per byte; ${percent(mark.share)} of the time`,
     };
   });
-  pickable(context, picture, `roofline, ${way.label}`, items, inOrder(items.length), status);
+  pickable(context, picture, `roofline, ${way.label}`, items, status);
   brushing(context, picture, brush, (x0, y0, x1, y1) => {
     const inside = (mark: (typeof marks)[number]) => x(mark.intensity) >= x0 && x(mark.intensity) <= x1 && y(mark.gflops) >= y0 && y(mark.gflops) <= y1;
     context.selection.set(marks.filter((mark) => mark.id && inside(mark)).map((mark) => mark.id));

@@ -7,7 +7,7 @@ import { HEAT_COLOURS, stepOf } from "../lib/model/heat";
 import type { TimedWay } from "../lib/model/schema";
 import { bytes } from "../lib/model/sizes";
 import { milliseconds } from "../tables/timing";
-import { inOrder, pickable } from "./items";
+import { pickable } from "./items";
 
 const LANE = 24;
 const CURVE = 64;
@@ -65,7 +65,7 @@ export function oneRun(context: Context, way: TimedWay, status: HTMLElement): HT
     ids: span.id ? [span.id] : [], element: elements[k],
     told: `${span.label} in ${laneName(span.lane)}: ${milliseconds(span.duration)}, from ${milliseconds(span.start)}${then(span.start + span.duration)}`,
   }));
-  pickable(context, track, `one run, ${way.label}`, items, inOrder(spans.length), status);
+  pickable(context, track, `one run, ${way.label}`, items, status);
   return h("div", { class: "irs-run" }, names, scroller);
 }
 

@@ -6,7 +6,8 @@ import type { Context } from "../lib/model/context";
 import type { CostView, SameCard, SameClass } from "../lib/model/schema";
 import { bytes, shortNumbers } from "../lib/model/sizes";
 import { milliseconds } from "../tables/timing";
-import { besideTable } from "./beside";
+import { note, problem } from "../inspector/words";
+import { besideTable, sidePicks } from "./beside";
 
 const MOST_MEMBERS = 60;
 
@@ -14,12 +15,9 @@ export function classDetail(context: Context, step: string, place: number, card:
   const holes = holeTable(context, cls);
   const light = (hole: number) => holes.querySelectorAll("[data-hole]").forEach((cell) => cell.classList.toggle("lit", cell.getAttribute("data-hole") === String(hole)));
   const sides = h("div", { class: "irs-sides" }, cls.beside ? besideTable(context, cls.beside, light) : null);
-  const picks = [0, 1].map((side) => h("select", { "aria-label": side ? "piece on the right" : "piece on the left", onchange: () => {
-    const [left, right] = picks.map((pick) => Number(pick.value));
-    context.same.beside(step, place, left, right).then(
-      (view) => sides.replaceChildren(view ? besideTable(context, view, left === 0 ? light : undefined) : h("p", { class: "irs-quiet" }, "this page includes only the first two; a notebook with a kernel shows any two")),
-      (error: unknown) => sides.replaceChildren(h("pre", { class: "irs-problem", role: "alert" }, String(error))));
-  } }, ...card.members.map((name, k) => h("option", { value: k, selected: k === side }, name))));
+  const picks = sidePicks("piece", card.members, (left, right) => void context.same.beside(step, place, left, right).then(
+    (view) => sides.replaceChildren(view ? besideTable(context, view, left === 0 ? light : undefined) : note("this page includes only the first two; a notebook with a kernel shows any two")),
+    (error: unknown) => sides.replaceChildren(problem(error))));
   const members = card.members.slice(0, MOST_MEMBERS).map((name, k) => h("button", { class: "irs-chip", disabled: !card.selects[k].length, onclick: () => context.selection.set(card.selects[k]) }, name));
   return h("div", { class: "irs-same-detail" },
     h("h4", {}, card.count > 1 ? `${card.count} pieces that are equal at step '${step}'` : `one piece, equal to no other at step '${step}'`),

@@ -5,10 +5,11 @@ import { choice } from "../lib/dom/choice";
 import type { Context } from "../lib/model/context";
 import type { LadderStep, SameCard, SameStep, SameView } from "../lib/model/schema";
 import { milliseconds } from "../tables/timing";
+import { ASKING, problem } from "../inspector/words";
 import { classDetail } from "./detail";
 
 export function classesPane(context: Context): HTMLElement {
-  const element = h("div", { class: "irs-same" }, note(context.same.isLive ? "asking Python… it answers when no cell is running" : ""));
+  const element = h("div", { class: "irs-same" }, note(context.same.isLive ? ASKING : ""));
   context.same.ladder().then((same) => {
     if (context.signal.aborted) return;
     element.replaceChildren(...(same && same.ladder.some((step) => step.pieces > 0) ? filled(context, same) : [note("no equal parts were found")]));
@@ -17,7 +18,6 @@ export function classesPane(context: Context): HTMLElement {
 }
 
 const note = (text: string) => h("p", { class: "irs-quiet irs-same-note" }, text);
-const problem = (error: unknown) => h("pre", { class: "irs-problem", role: "alert" }, error instanceof Error ? error.message : String(error));
 
 function filled(context: Context, same: SameView): HTMLElement[] {
   const cards = h("div", { class: "irs-cards-holder" });

@@ -5,7 +5,7 @@ import { oneStop } from "../lib/dom/one_stop";
 import type { Context } from "../lib/model/context";
 import type { BesideView, RepeatView, VaryingView } from "../lib/model/schema";
 import { shortNumbers } from "../lib/model/sizes";
-import { besideTable } from "./beside";
+import { besideTable, sidePicks } from "./beside";
 
 /** `open` shows the box of one of them in the graph; `beside` asks for two of them side by side. */
 export function repeatTable(context: Context, view: RepeatView, open?: (box: number) => void, beside?: (left: number, right: number) => Promise<BesideView | null>): HTMLElement {
@@ -28,10 +28,8 @@ export function repeatTable(context: Context, view: RepeatView, open?: (box: num
 /** Two of them side by side: in a narrow pane only the lines that differ. */
 function sides(context: Context, view: RepeatView, first: BesideView, ask?: (left: number, right: number) => Promise<BesideView | null>): HTMLElement {
   const holder = h("div", { class: "irs-sides" }, besideTable(context, first));
-  const picks = [0, 1].map((side) => h("select", { "aria-label": side ? "part on the right" : "part on the left", disabled: !ask, onchange: () => {
-    const [left, right] = picks.map((pick) => Number(pick.value));
-    ask?.(left, right).then((found) => found && holder.replaceChildren(besideTable(context, found)), () => undefined);
-  } }, ...view.places.map(({ short }, k) => h("option", { value: k, selected: k === side }, short))));
+  const picks = sidePicks("part", view.places.map(({ short }) => short), ask && ((left, right) => void ask(left, right).then(
+    (found) => found && holder.replaceChildren(besideTable(context, found)), () => undefined)));
   return h("div", { class: "irs-sides" }, h("h4", { class: "irs-sides-head" }, "side by side ", ...picks), holder);
 }
 

@@ -2,6 +2,7 @@
 
 import type { Context } from "../lib/model/context";
 import { h, s } from "../lib/dom/dom";
+import { problem } from "../inspector/words";
 import type { Measured, TimingView } from "../lib/model/schema";
 
 /** Before a measurement: what it takes, and the button that starts it. */
@@ -18,7 +19,7 @@ export function timingOffer(context: Context): HTMLElement {
     }, (error: unknown) => {
       button.disabled = false;
       button.textContent = "measure";
-      element.append(h("pre", { class: "irs-problem", role: "alert" }, error instanceof Error ? error.message : String(error)));
+      element.append(problem(error));
     });
   } }, "measure");
   element.append(button, hint);

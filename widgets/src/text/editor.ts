@@ -4,6 +4,7 @@
 import { h } from "../lib/dom/dom";
 import type { Branching, Draft } from "../lib/model/branches";
 import { tokens } from "../lib/model/tokens";
+import { messageOf } from "../inspector/words";
 
 const ROW = 18;
 /** The pause in typing before Python is asked, and its extension per letter of a long text, all of which is fused again. */
@@ -42,7 +43,7 @@ export function editor(branching: Branching, signal: AbortSignal, close: () => v
       if (text !== draft.text) return;
       Object.assign(draft, { trouble, taken: true });
     } catch (error) {
-      if (text === draft.text) draft.trouble = { message: error instanceof Error ? error.message : String(error), hint: "your text is kept here", line: 0, column: 0 };
+      if (text === draft.text) draft.trouble = { message: messageOf(error), hint: "your text is kept here", line: 0, column: 0 };
     }
     if (mine === asked) draft.tell();
   };

@@ -5,6 +5,7 @@ import type { Context } from "../lib/model/context";
 import { freshId, h, oncePerFrame } from "../lib/dom/dom";
 import { Scroller } from "../lib/dom/scroller";
 import { tokens } from "../lib/model/tokens";
+import { messageOf } from "../inspector/words";
 import { editor } from "./editor";
 import { irLines, sourceLines, type Lines } from "./lines";
 
@@ -128,7 +129,7 @@ function editing(context: Context, body: HTMLElement): HTMLElement {
       if (signal.aborted) return;
       draft.begin(text);
       show();
-    }, (error: unknown) => (button.title = error instanceof Error ? error.message : String(error)));
+    }, (error: unknown) => (button.title = messageOf(error)));
   }, { signal });
   if (draft.open) show();
   else if (now.edits && !draft.text) button.click();

@@ -149,12 +149,12 @@ def _bar(left: float, y: float, run: Sequence[float], paint: str) -> str:
 # live then have a strong border. Below are the bytes allocated and live at each moment. Hovering describes a part.
 
 _PLAN_STYLE: Final = (
-    "svg{background:#fff}text{font:11px ui-sans-serif,system-ui,sans-serif;fill:#1f2328}.q{fill:#667085}"
+    ".ground{fill:#fff}text{font:11px ui-sans-serif,system-ui,sans-serif;fill:#1f2328}.q{fill:#667085}"
     ".b{fill-opacity:.42;stroke-opacity:.8;stroke-width:.7}.p{fill-opacity:.72;stroke:#1f2328;stroke-width:1.4}"
     ".o{stroke:#fff;stroke-width:3;paint-order:stroke}"
     ".g{stroke:#d0d5dd;stroke-width:1}.l{stroke:#b42318;stroke-width:1.3;stroke-dasharray:4 3}.r{fill:#b42318}"
     ".n{fill:#4c78a8;fill-opacity:.35;stroke:#4c78a8}.a{fill:none;stroke:#667085;stroke-width:1.2}"
-    "@media(prefers-color-scheme:dark){svg{background:#1e1e1e}text{fill:#e5e7eb}.q{fill:#9ca3af}.p{stroke:#f3f4f6;fill-opacity:.5}.o{stroke:#1e1e1e}"
+    "@media(prefers-color-scheme:dark){.ground{fill:#1e1e1e}text{fill:#e5e7eb}.q{fill:#9ca3af}.p{stroke:#f3f4f6;fill-opacity:.5}.o{stroke:#1e1e1e}"
     ".g{stroke:#3f4650}.l{stroke:#ff8a80}.r{fill:#ff8a80}.n{fill:#6ea3d8;stroke:#6ea3d8}.a{stroke:#9ca3af}}"
 )
 _WIDTH: Final = 860.0

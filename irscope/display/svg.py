@@ -40,11 +40,11 @@ _ZEROS = re.compile(r"\.0(?!\d)")
 # Colours are classes of that sheet, which follows the reader's preferred colour scheme. Hovering describes a part.
 
 _STYLE: Final = (
-    "svg{background:#fff}text{font:11px ui-sans-serif,system-ui,sans-serif;fill:#1f2328}.m{font-family:ui-monospace,monospace}"
+    ".ground{fill:#fff}text{font:11px ui-sans-serif,system-ui,sans-serif;fill:#1f2328}.m{font-family:ui-monospace,monospace}"
     ".q{fill:#667085}.b{fill:#4c78a8}.a{fill:#2f8f5b}.s{fill:#e45756}.g{stroke:#d0d5dd;stroke-width:1}.l{stroke:#1f2328;fill:none;"
     "stroke-width:1.3}.w{stroke:#1f2328;stroke-width:1}.f{fill:#72b7b2;fill-opacity:.35;stroke:#2f7d78}.x{stroke:#fff;"
     "stroke-width:1}.k{fill:#4c78a8;fill-opacity:.75}.e{fill:#c4cad3}"
-    "@media(prefers-color-scheme:dark){svg{background:#1e1e1e}text{fill:#e5e7eb}.q{fill:#9ca3af}.b,.k{fill:#6ea3d8}.a{fill:#6fd19c}"
+    "@media(prefers-color-scheme:dark){.ground{fill:#1e1e1e}text{fill:#e5e7eb}.q{fill:#9ca3af}.b,.k{fill:#6ea3d8}.a{fill:#6fd19c}"
     ".s{fill:#ff8a80}.g{stroke:#3f4650}.l,.w{stroke:#e5e7eb}.f{fill:#2f7d78;stroke:#72b7b2}.x{stroke:#1e1e1e}.e{fill:#4b5563}}"
 )
 WIDTH: Final = 860  # The default width of a picture, in pixels.
@@ -52,11 +52,11 @@ _SMALLEST = 0.82  # Shrunk further, the smallest letters have less than nine pix
 
 
 def picture(height: float, parts: Sequence[str], label: str, width: float = WIDTH, style: str = _STYLE) -> str:
-    """A picture of these parts, with `label` for screen readers. Its role is a group if it contains links."""
-    role = "group" if any("<a " in part for part in parts) else "img"
+    """A picture of these parts on a ground, with `label` for screen readers. Its role is a group if it contains links."""
+    role, size = "group" if any("<a " in part for part in parts) else "img", f'width="{width:.0f}" height="{height:.0f}"'
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}" '
-        f'role="{role}" aria-label="{in_markup(label)}"><style>{style}</style>{"".join(parts)}</svg>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {width:.0f} {height:.0f}" role="{role}" '
+        f'aria-label="{in_markup(label)}"><style>{style}</style><rect {size} class="ground"/>{"".join(parts)}</svg>'
     )
 
 

@@ -15,9 +15,11 @@ import numpy as np
 from irscope._base.nested import grouped, reached
 from irscope._base.words import plural, shortened
 from irscope.analysis.dependence import dependences
-from irscope.analysis.per_graph import per_graph
+from irscope.analysis.per_graph import once, per_graph, shapes_of
+from irscope.analysis.views import ViewAliases
 from irscope.ir import GROUPS, Block, Graph, Node, TensorType, Value, with_inner
 from irscope.ops.registry import category_of, constant_arguments, effect_of
+from irscope.ops.traits import MAY_COPY
 from irscope.report import repeats
 from irscope.report.view_models import Box, BoxKind, Edge
 from irscope.report.words import short_op, short_type
@@ -108,6 +110,7 @@ class BoxTree:
             around = parent[box]
             while kind == "repeat" and around >= 0 and around not in self._repeats:
                 self._repeats[around], around = box, parent[around]
+        self._is_analysed = len(graph.position) <= _MOST_ANALYSED
         self._home = draft.home
         self._scopes = draft.scopes
         self._place = place
@@ -183,7 +186,8 @@ class BoxTree:
             label = str(node.attrs.get("kernel") or label + further)  # the name that another compiler gave
         elif node.blocks:
             detail = f"{plural(made['size'], 'op')} → {detail}" if detail else plural(made["size"], "op")
-        made["label"], made["detail"], made["category"] = label, detail, category_of(node)
+        made["label"], made["detail"] = label, detail
+        made["category"] = kind_of(self.graph, node) if self._is_analysed else category_of(node)
         made["values"] = [value.id for value in node.outputs]
         made["writes"], made["equivalence_class"] = writes_memory(self.graph, node), self.classes.get(node, -1)
 
@@ -261,7 +265,24 @@ def writes_memory(graph: Graph, node: Node) -> bool:
     return effect_of(node) == "in-place" and effect_of(node, constant_arguments(graph, node)) == "in-place"
 
 
-_MOST_WITH_EFFECTS = 5_000  # the first picture waits for the alias analysis
+@per_graph
+def copying(graph: Graph) -> frozenset[Node]:
+    """The view ops whose result has memory of its own in every run."""
+    asked = {value: node for node in graph.nodes() if node.op in MAY_COPY and category_of(node) == "view" for value in node.outputs}
+    if not asked:
+        return frozenset()
+    views = once(graph, ViewAliases, lambda: ViewAliases(graph, shapes_of(graph)))
+    return frozenset(
+        asked[value] for value in views.tensors() if value in asked and views.kind(value) == "copy" and views.is_decided(value)
+    )
+
+
+def kind_of(graph: Graph, node: Node) -> str:
+    """The kind of work that views say a node does: one that always copies works on memory, whatever views its op can make."""
+    return "memory" if node in copying(graph) else category_of(node)
+
+
+_MOST_ANALYSED = 5_000  # the first picture waits for the analyses of aliases and views
 
 
 @per_graph
@@ -270,7 +291,7 @@ def effects_of(graph: Graph) -> list[tuple[Node, Node]]:
     memory that decide whether a fusion is legal, without those that a value shows, too.
     """
     sample = {node.op: node for node in graph.nodes() if not node.blocks}
-    if len(graph.position) > _MOST_WITH_EFFECTS or all(effect_of(node) not in ("in-place", "opaque") for node in sample.values()):
+    if len(graph.position) > _MOST_ANALYSED or all(effect_of(node) not in ("in-place", "opaque") for node in sample.values()):
         return []
     found: list[tuple[Node, Node]] = []
     for block in graph.blocks():

@@ -23,9 +23,8 @@ from irscope.analysis.alias import AliasDb
 from irscope.errors import ArgumentError, IrscopeError
 from irscope.ir import GROUPS, Graph, Node, TensorType, Type, Value
 from irscope.ir.text import print_graph
-from irscope.ops.registry import category_of
 from irscope.ops.type_rules import static_shape
-from irscope.report.box_tree import node_lines, writes_memory
+from irscope.report.box_tree import kind_of, node_lines, writes_memory
 from irscope.report.query_language import Combined, Query, Term, parse_query
 from irscope.report.words import names_in, records_of, short_type
 
@@ -248,7 +247,7 @@ class Queries:
             "makes": lambda name: filter(None, [graph.producer.get(graph.value(name))]),
             "source": lambda text: (node for node in nodes if node.location is not None and text.lower() in f"{node.location}:".lower()),
             "type": lambda text: self._of_type(text.lower().replace(" ", "")),
-            "kind": lambda text: (node for node in nodes if not node.blocks and category_of(node) == text),
+            "kind": lambda text: (node for node in nodes if not node.blocks and kind_of(graph, node) == text),
             "writes": lambda name: self._db.writers(graph.value(name)),
             "alias": lambda name: self._db.alias_set(graph.value(name)),
         }  # fmt: skip

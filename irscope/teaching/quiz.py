@@ -24,8 +24,9 @@ from irscope.errors import ArgumentError, IrscopeError, LoadError, MissingExtra,
 from irscope.files import read_json
 from irscope.frontends.text import parse
 from irscope.ir import Graph, Node, Value, graph_of
+from irscope.ops.traits import MAY_COPY
 from irscope.report.pages import ProgramIndex, history_page
-from irscope.report.view_models import CardJudgement, CardOption, CardRemark, CardView
+from irscope.report.view_models import CardJudgement, CardOption, CardRemark, CardView, GraphView
 from irscope.teaching import programs
 from irscope.teaching.kinds import (
     alias_questions,
@@ -474,7 +475,9 @@ class Shown:
         from irscope.widgets.explorer import Explorer
 
         if number not in self._explorers:
-            self._explorers[number] = Explorer(history_page(History(self._quiz.questions[number].graph)))
+            page = history_page(History(self._quiz.questions[number].graph))
+            _untold(page.view["graph"], self._quiz.questions[number].graph)
+            self._explorers[number] = Explorer(page)
         return self._explorers[number]
 
     def card(self, number: int) -> CardView:
@@ -499,10 +502,19 @@ class Shown:
         """Returns pictures and text of the questions with the answers so far, which a notebook keeps."""
         parts = []
         for number, question in enumerate(self._quiz.questions):
-            graph = ProgramIndex(question.graph).first_graph()
+            graph = _untold(ProgramIndex(question.graph).first_graph(), question.graph)
             parts.append(embedded_svg(graph_svg(graph, themed=True), f"the graph of question {number + 1}"))
         html = saved_part(f"{''.join(parts)}<pre>{in_markup(self._quiz.text())}</pre>")
         return {**self._quiz.kept(), "text/html": html}
+
+
+def _untold(view: GraphView, graph: Graph) -> GraphView:
+    """Gives the boxes of ops that may copy the colour of none: that of their kind would answer the question."""
+    asked = {node.id for node in graph.nodes() if node.op in MAY_COPY}
+    for box in view["boxes"]:
+        if box["id"] in asked:
+            box["category"] = "other"
+    return view
 
 
 def _judged(question: Question, judged: Judgement) -> CardJudgement:

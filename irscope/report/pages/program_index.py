@@ -91,13 +91,16 @@ class ProgramIndex:
             edges += self._levels.edges_in(around)
         shown = {self.tree.ids[around] for around in opened if around >= 0}
         closed = [box["id"] for box in boxes if box.get("holds") and box["id"] not in shown]
-        return GraphView(boxes=boxes, edges=edges, closed=closed, kinds=self._kinds())
+        return GraphView(boxes=boxes, edges=edges, closed=closed, kinds=self._kinds(boxes))
 
-    def _kinds(self) -> list[str]:
-        """The op categories that have boxes, determined by one node per op: all nodes of an op with tensors are alike."""
+    def _kinds(self, shown: Sequence[Box]) -> list[str]:
+        """The op categories that have boxes, determined by one node per op: all nodes of an op with tensors are alike, but for copies
+        where a view was possible."""
         boxes = zip(self.tree.subjects, self.tree.kinds, strict=True)
         by_op = grouped((subject.op, subject) for subject, kind in boxes if kind == "op" and isinstance(subject, Node))
         found: dict[str, None] = dict.fromkeys(category_of(nodes[0]) for nodes in by_op.values())
+        if any(box["category"] == "memory" for box in shown):
+            found["memory"] = None
         writing = (nodes for nodes in by_op.values() if effect_of(nodes[0]) == "in-place")
         if any(writes_memory(self._graph, node) for nodes in writing for node in nodes):
             found["in-place"] = None

@@ -260,7 +260,7 @@ function paneOf(context: Context, name: PaneName): HTMLElement {
 function fillWithQuestion(root: HTMLElement, context: Context, asked: Answering): () => void {
   const graph = graphPane(context);
   const main = h("div", { class: "irs-main" });
-  main.append(textPane(context), splitter(main, "--irs-left", "left", 28), graph.element, splitter(main, "--irs-right", "right", 32), quizCard(context, asked));
+  main.append(textPane(context), splitter(main, "--irs-left", "left", 24), graph.element, splitter(main, "--irs-right", "right", 30), quizCard(context, asked));
   graph.reveal([asked.card.subject, ...asked.card.options.map(({ record }) => record)].filter((record) => record));
   root.classList.add("irs-asking");
   root.append(main);

@@ -28,7 +28,7 @@ export class Panels {
   /** A pane that is not beside the others, shown in place of all; with its name. */
   #other: { name: string; element: HTMLElement } | null = null;
   #wide: Panel | null = null;
-  readonly #weights = new Map<Panel, number>([["source", 30], ["text", 30], ["graph", 43], ["kernel", 40], ["inspector", 27]]);
+  readonly #weights = new Map<Panel, number>([["source", 30], ["text", 27], ["graph", 49], ["kernel", 40], ["inspector", 24]]);
   readonly #dividers = new Map<Panel, HTMLElement>();
   readonly #toggles: Map<Panel, HTMLButtonElement>;
   readonly #columns: HTMLButtonElement;

@@ -1,5 +1,6 @@
 // The current meaning of colours: the kind of op, the equivalence class of a box, the pass of a joint graph, its cost, or which of two groupings has its pairs.
 
+import type { Hierarchy } from "../lib/model/hierarchy";
 import { HEAT_COLOURS, MEASURES, type Heat, type Measure } from "../lib/model/heat";
 import type { Box, ComparedKind } from "../lib/model/schema";
 
@@ -27,6 +28,16 @@ export function laneOf(box: Box): string {
   return box.kind === "lane" ? box.label : (box.lane ?? "");
 }
 
+const classColour = (index: number) => `hsl(${(index * 137.508) % 360} 55% 52%)`;
+
+/** The colours of the equivalence classes in a closed box, the largest first, each with its share of the parts in it that are in any. */
+export function classShares(hierarchy: Hierarchy, box: number): [colour: string, share: number][] {
+  const held = new Map<number, number>();
+  const inside = hierarchy.descendants(box).slice(1).map((inner) => hierarchy.boxes[inner].equivalence_class).filter((index) => index >= 0);
+  for (const index of inside) held.set(index, (held.get(index) ?? 0) + 1);
+  return [...held].sort((a, b) => b[1] - a[1]).map(([index, count]) => [classColour(index), count / inside.length]);
+}
+
 /** A CSS value for a box. */
 export function colourOf(box: Box, meaning: Meaning, heat: Heat): string {
   const measure = measureOf(meaning);
@@ -35,7 +46,7 @@ export function colourOf(box: Box, meaning: Meaning, heat: Heat): string {
   if (meaning === "compared") return COMPARED[heat.compared?.kinds[box.id] ?? "unmatched"];
   const lane = laneOf(box);
   if (meaning === "pass") return lane ? LANE_COLOURS[lane] : "var(--irs-cat-other)";
-  if (meaning === "equal") return box.equivalence_class < 0 ? "var(--irs-cat-other)" : `hsl(${(box.equivalence_class * 137.508) % 360} 55% 52%)`;
+  if (meaning === "equal") return box.equivalence_class < 0 ? "var(--irs-cat-other)" : classColour(box.equivalence_class);
   if (box.kind === "lane") return LANE_COLOURS[box.label];
   if (box.kind === "group") return "var(--irs-cat-group)";
   if (box.kind === "module" || box.kind === "repeat" || box.kind === "stretch") return "var(--irs-cat-module)";

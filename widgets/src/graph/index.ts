@@ -35,9 +35,12 @@ const FEWEST = 5;
 const LEAST = 3;
 /** In how many columns few boxes stand, and the most boxes of a row. */
 type Way = readonly [columns: number, inRow: number];
-const WAYS: readonly Way[] = [[1, MAX_IN_ROW], [2, MAX_IN_ROW], [3, MAX_IN_ROW], [1, 6], [1, 4], [1, 3], [1, 2]];
+const WAYS: readonly Way[] = [[1, MAX_IN_ROW], [2, MAX_IN_ROW], [3, MAX_IN_ROW], [1, 6], [1, 4], [1, 3], [1, 2], [2, 3], [2, 2]];
 /** A lower window, in pixels, is scrolled rather than filled with closed boxes. */
 const LOW = 300;
+/** How much taller than usual, in pixels, an explorer may be where a first look needs it, and what of the screen is left for what is around. */
+const MOST_TALLER = 240;
+const AROUND = 150;
 /** A window of this many times the pixels has room for more; where a first look was cut, of fewer. */
 const MUCH = 1.25;
 const SOME = 1.08;
@@ -100,7 +103,10 @@ export class GraphPane {
     });
     if (lacking.length) void this.#openMore(lacking);
     context.signal.addEventListener("abort", () => this.#frame.width && (context.kept.graph = this.#arranged()));
-    context.copies.subscribe(oncePerFrame(() => this.#setMeaning(this.picture.meaning)));
+    context.copies.subscribe(oncePerFrame(() => {
+      this.#paintCopies();
+      this.recolour();
+    }));
     context.heat.subscribe(oncePerFrame(() => this.#setMeaning(measureOf(this.picture.meaning) ? context.heat.measure : this.picture.meaning)));
     listen(this, context.signal);
     context.selection.subscribe((moved) => (moved ? this.#follow() : this.#mark()));
@@ -118,7 +124,14 @@ export class GraphPane {
     }
     if (!loaded.length) return;
     this.#edges.grown();
+    this.#paintCopies();
     this.picture.grown(this.#drawnEdges());
+  }
+
+  /** Gives view ops that copy the colour of those that work on memory: of a large program, the page learns them late. */
+  #paintCopies(): void {
+    const { copies, records: { hierarchy } } = this.context;
+    for (const box of hierarchy.boxes) if (copies.has(box.id)) box.category = "memory";
   }
 
   #drawnEdges(): readonly Edge[] {
@@ -317,10 +330,9 @@ export class GraphPane {
     this.#settleMap();
   }
 
-  /** Repaints what uses colours of the theme: style sheets do not reach a canvas. */
+  /** Repaints what uses colours of the theme, as style sheets do not reach a canvas, and those of classes that have arrived. */
   recolour(): void {
-    this.#map.stale();
-    this.#redraw();
+    this.#setMeaning(this.picture.meaning);
   }
 
   look(viewport: Viewport): void {
@@ -376,6 +388,7 @@ export class GraphPane {
     for (let box = heat.profile ? this.layout.boxes[heats.indexOf(Math.max(...heats))] : -1; box >= 0; box = hierarchy.parent[box]) held.add(box);
     const kind = (box: number) => hierarchy.boxes[box].kind;
     const turn = (box: number) => (held.has(box) ? -1 / hierarchy.depth[box] : kind(box) === "group" ? Infinity : hierarchy.depth[box]);
+    const lanes = [...this.open].filter((box) => kind(box) === "lane").sort((a, b) => b - a);
     const all = [...this.open].filter((box) => kind(box) !== "lane").sort((a, b) => turn(b) - turn(a) || b - a);
     const open = (boxes: readonly number[]) => boxes.forEach((box) => this.open.add(box));
     const shut = (boxes: readonly number[]) => boxes.forEach((box) => this.open.delete(box));
@@ -388,7 +401,7 @@ export class GraphPane {
     };
     const fits = (way: Way) => fit(tried(way), frame).scale >= READABLE;
     const closeTo = (way: Way, closable: readonly number[], fewest: number): boolean => {
-      open(all);
+      open([...lanes, ...all]);
       const closed: number[] = [];
       const close = (boxes: readonly number[]): boolean => {
         shut(boxes);
@@ -411,16 +424,31 @@ export class GraphPane {
       }
       return true;
     };
-    const limits = [[all.filter((box) => !held.has(box)), FEWEST], [all, FEWEST], [all, LEAST], [all, 1]] as const; // one box, ×12, rather than five of the twelve
-    if (!limits.some(([closable, fewest]) => WAYS.some((way) => closeTo(way, closable, fewest)))) {
+    type Limit = readonly [closable: readonly number[], fewest: number];
+    const some = (limits: readonly Limit[]) => limits.some(([closable, fewest]) => WAYS.some((way) => closeTo(way, closable, fewest)));
+    const says: Limit[] = [[all.filter((box) => !held.has(box)), FEWEST], [all, FEWEST]];
+    const low = frame.height;
+    const taller = clamp(globalThis.innerHeight - AROUND - low, 0, MOST_TALLER);
+    const grown = () => (frame.height = Math.max(low, this.#heighten(taller)));
+    // One box, ×12, rather than five of the twelve; one pass rather than parts of both.
+    if (some(says) || (grown() && some([...says, [all, LEAST], [all, 1], [[...all, ...lanes], LEAST]]))) {
+      if (frame.height > low) this.#heighten(taller - frame.height + Math.max(low, Math.ceil(tried(this.#way).height * READABLE)));
+    } else {
       closeTo(WAYS[0], all, FEWEST);
       const narrow = WAYS.filter((way) => fitsAcross(tried(way), frame)); // what is cut on one side only is better
       const inSight = (way: Way) => this.#inSight(this.#start(tried(way)), tried(way));
       tried((narrow.length ? narrow : WAYS).reduce((best, way) => (inSight(way) > inSight(best) ? way : best)));
     }
+    this.#frame = { width: this.#frame.width, height: this.#stage.clientHeight };
     this.#layouter.shapeTo(this.#shape(), ...this.#way); // the way of what is open now, not of what was tried last
     this.#relayout(-1);
     this.#openFirst = new Set(this.open);
+  }
+
+  /** Makes the explorer so much taller than usual, if nobody has set its height; returns the height of the window on the graph. */
+  #heighten(by: number): number {
+    this.element.closest<HTMLElement>(".irs")?.style.setProperty("--irs-taller", `${by}px`);
+    return this.#stage.clientHeight;
   }
 
   /** Closes boxes until the first look shows the whole, and takes it. */
@@ -589,8 +617,9 @@ export class GraphPane {
     const button = (label: string, title: string, action: () => void, short: string | null = null) =>
       h("button", { title, "aria-label": /\w/u.test(label) ? null : title, "data-short": short, onclick: action }, label);
     const meanings = this.#meanings;
+    const hasGroups = this.context.records.isPart || this.context.view.graph.boxes.some(({ equivalence_class }) => equivalence_class >= 0);
     meanings.addEventListener("change", () => this.#setMeaning(meanings.value as Meaning));
-    meanings.append(h("option", { value: "kind" }, "colour: kind"), h("option", { value: "equal" }, "colour: class"));
+    meanings.append(h("option", { value: "kind" }, "colour: kind"), h("option", { value: "equal", disabled: !hasGroups }, hasGroups ? "colour: class" : "colour: class (there are no fusion groups)"));
     if (this.context.view.graph.boxes.some(({ kind }) => kind === "lane")) meanings.append(h("option", { value: "pass" }, "colour: pass"));
     if (this.context.heat.profile) meanings.append(...MEASURES.map((measure) => h("option", { value: measure }, `colour: ${MEASURE_NAMES[measure]}`)));
     if (this.context.heat.paint) meanings.append(h("option", { value: "paint" }, `colour: ${this.context.heat.paint.name}`));

@@ -25,7 +25,7 @@ export function legend(context: Context, meaning: Meaning): HTMLElement {
   const asked = context.view.graph.kinds;
   if (writes.length || asked?.includes("in-place")) entries.push({ word: "writes in place", colour: "var(--irs-write)", ids: writes, ...(asked ? { query: "is:write" } : {}) });
   if (context.copies.list.length) entries.push({ word: "copies", colour: "var(--irs-lit)", ids: context.copies.list.map((copy) => copy.id) });
-  return chips(context, entries);
+  return chips(context, entries, meaning === "equal" ? h("span", { class: "irs-quiet" }, `grey: in no class${context.records.isPart ? ", or not loaded" : ""}`) : null);
 }
 
 function chips(context: Context, entries: readonly Entry[], after: HTMLElement | null = null): HTMLElement {

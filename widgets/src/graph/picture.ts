@@ -8,7 +8,7 @@ import type { Layout } from "../lib/layout/layout";
 import { crossingsOf, type Crossings } from "../lib/layout/levels";
 import { LEGIBLE, windowOf, type Extent, type Viewport } from "../lib/layout/viewport";
 import type { ComparedKind, Edge } from "../lib/model/schema";
-import { COMPARED, colourOf, type Meaning } from "./colours";
+import { COMPARED, classShares, colourOf, type Meaning } from "./colours";
 import type { Marks } from "./marks";
 import { paint } from "./paint";
 import { boxElement, edgePath, place } from "./shapes";
@@ -169,7 +169,7 @@ export class Picture {
       open, cluster: records.hierarchy.isCluster(index), copies: records.copies(box),
       colour: colourOf(box, this.meaning, this.context.heat), depth: records.hierarchy.depth[index], id: this.#idOf(index), words: !this.#far,
       reads: this.#crossings.reads[index] === 1, feeds: this.#crossings.feeds[index] === 1, moves: this.context.copies.has(box.id), unrun: this.context.view.decided?.unrun[box.id] ?? "",
-      share: this.#share(box.id),
+      share: this.#share(box.id), classes: this.meaning === "equal" && !open && box.equivalence_class < 0 ? classShares(records.hierarchy, index) : [],
     });
     this.#shapes.set(element, this.#shape(index));
     dress(element, this.#states.look(index, this.#open), this.#marksOf(index), this.#layout.w[index]);

@@ -53,6 +53,8 @@ export interface Look {
   unrun: string;
   /** Its share of the time, if colours mean time; else empty. */
   share: string;
+  /** What a closed box holds of each equivalence class, if colours mean classes. */
+  classes: readonly (readonly [colour: string, share: number])[];
 }
 
 export function boxElement(box: Box, layout: Layout, index: number, look: Look): SVGGElement {
@@ -67,6 +69,12 @@ export function boxElement(box: Box, layout: Layout, index: number, look: Look):
   if (look.cluster && !look.open) element.append(s("rect", { class: "irs-behind", x: 3, y: 3, width: w, height, rx: round }));
   element.append(s("rect", { class: "irs-face", width: w, height, rx: round }));
   if (!look.open && box.kind === "op") element.append(s("rect", { class: "irs-strip", x: 0, y: 3, width: 4, height: height - 6, rx: 2 }));
+  let from = 8;
+  for (const [colour, share] of look.classes) {
+    const width = share * (w - 16);
+    element.append(s("rect", { x: from, y: height - 3, width, height: 6, style: `fill: ${colour}` }));
+    from += width;
+  }
   if (look.reads) element.append(s("path", { class: "irs-tick", d: `M${w / 2} -10V0${head([w / 2, 0], 1)}` }));
   if (look.feeds) element.append(s("path", { class: "irs-tick", d: `M${w / 2} ${height}v8` }));
   if (look.words) element.append(...words(box, w, height, look));

@@ -113,7 +113,9 @@ export class Records {
       for (const member of group.members) this.#classOf.set(member, group.index);
     }
     for (const box of this.hierarchy.boxes) {
-      if (box.equivalence_class >= 0 && !this.#classOf.has(box.id)) this.#classOf.set(box.id, box.equivalence_class);
+      const known = this.#classOf.get(box.id);
+      if (known !== undefined) box.equivalence_class = known;
+      else if (box.equivalence_class >= 0) this.#classOf.set(box.id, box.equivalence_class);
     }
   }
 
@@ -206,6 +208,7 @@ export class Records {
       this.hierarchy.add(level.boxes);
       this.view.graph.edges.push(...level.edges);
     }
+    this.learnClasses();
     return levels;
   }
 

@@ -6,19 +6,11 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
 
 from irscope._base.running import interrupts_deferred, run_together, without_collector
-
-
-@pytest.fixture
-def ctrl_c() -> Iterator[None]:
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 def test_errors_are_raised_here() -> None:

@@ -1,9 +1,8 @@
 """Ctrl-C during a compilation, a call or an exploration ends it, and everything works when asked again."""
 
 import _thread
-import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -13,7 +12,10 @@ from irscope.runtime.device import ObjectStore
 from irscope.runtime.program.executable import Executable, compile_graph
 
 pytest.importorskip("llvmlite")
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # Python drops an interrupt in __del__
+pytestmark = [
+    pytest.mark.usefixtures("ctrl_c"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]  # Python drops an interrupt in __del__
 
 X = np.linspace(-1, 1, 1 << 18, dtype=np.float32).reshape(512, 512)
 CHAIN = "".join(f"  %v{n + 1} : Tensor = aten::{('tanh', 'sigmoid', 'relu')[n % 3]}(%v{n})\n" for n in range(200))
@@ -36,13 +38,6 @@ def program(scale: float) -> irs.Fusion:
 
 def compiled(scale: float) -> Executable:
     return compile_graph(program(scale), share_kernels=False, store=ObjectStore(None))
-
-
-@pytest.fixture(autouse=True)
-def ctrl_c() -> Iterator[None]:
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 def interrupt(work: Callable[[], object], seconds: float) -> None:

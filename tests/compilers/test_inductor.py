@@ -46,6 +46,12 @@ class Block(torch.nn.Module):
         return x + self.down(F.gelu(self.up(self.norm(x))))
 
 
+def broken(x: Any) -> Any:
+    y = torch.relu(x) * 2
+    torch._dynamo.graph_break()
+    return y.sin() + 1
+
+
 def test_a_block_has_its_kernels_library_calls_lines_and_modules() -> None:
     torch.manual_seed(0)
     model, x = Block().eval(), torch.randn(4, 8)
@@ -175,11 +181,6 @@ def test_an_unused_view_does_not_keep_a_kernel_from_its_nodes() -> None:
 
 
 def test_a_graph_break_makes_several_programs() -> None:
-    def broken(x: Any) -> Any:
-        y = torch.relu(x) * 2
-        torch._dynamo.graph_break()
-        return y.sin() + 1
-
     d = irs.decisions(torch.compile(broken), torch.randn(8))
     assert len(d.programs) == 2 and [len(program.kernels) for program in d.programs] == [1, 1]
     assert [(each.frames[-1][0], each.frames[-1][2]) for each in d.breaks] == [(__file__, "broken")]
@@ -613,11 +614,6 @@ def test_a_question_takes_results_ops_kernels_and_lines() -> None:
     with pytest.raises(UnknownName, match="nothing called 'gleu'") as error:
         d.why_not("gleu", "erf")
     assert "gelu" in error.value.hint and "model.py:12" in error.value.hint
-
-    def broken(x: Any) -> Any:
-        y = torch.relu(x) * 2
-        torch._dynamo.graph_break()
-        return y.sin() + 1
 
     d = irs.decisions(torch.compile(broken), torch.randn(8))
     told = d.why_not("relu", "sin")

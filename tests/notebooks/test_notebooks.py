@@ -33,6 +33,7 @@ SMALLER = {
         ("torch.rand(2048, 1024), torch.rand(2048, 1024)", "torch.rand(512, 512), torch.rand(512, 512)"),
         ("9_000_000", "900_000"),
     ),
+    "07_fast_alias_analysis": (("2000, 4000, 8000, 16000", "2000"), ("400, 600", "300"), ("(3, 6, 12, 24)", "(3, 6, 9)")),
 }
 """What the suite measures in place of large programs and arrays; a long run takes the notebooks as they are."""
 

@@ -211,14 +211,6 @@ def test_a_product_in_a_loop_has_torchs_numbers(name):
     assert {node.op for node in irs.fuse(graph, exact="torch").graph.nodes()} & {f"aten::{name.split()[0]}"}
 
 
-def test_a_fusion_made_exact_has_the_products_of_the_library():
-    text, shapes = program("mv", *PRODUCTS["mv"])
-    graph, rng = irs.parse(text), np.random.default_rng(0)
-    given = [torch.from_numpy(rng.normal(size=shape).astype(np.float32)) for shape in shapes]
-    wanted = torch._C._create_function_from_graph("f", torch._C.parse_ir(text))(*given)
-    assert torch.equal(irs.compile(irs.fuse(graph), exact="torch")(*given), wanted)
-
-
 def test_batches_that_are_broadcast_stay_a_product():
     text, _ = program("matmul of batches", (1, 5, 4), (3, 4, 4), "")
     text = text.replace(f"%p : {kind((1, 5, 4))}", "%p : Tensor").replace("aten::tanh(%p)", "aten::sum(%p, %dims, %t, %nothing)")

@@ -93,7 +93,12 @@ export function storyBar(context: Context, panes: Alone, graph: GraphPane, telli
     if (before !== changed.steps.length || !edits) draw();
   }, (message) => body.replaceChildren(h("pre", { class: "irs-problem", role: "alert" }, message)));
   draw();
-  if (at >= 0) requestAnimationFrame(() => show(at, false));
+  const first = new ResizeObserver(() => { // after the graph's first look, which closes what is too much
+    if (!element.clientWidth) return;
+    first.disconnect();
+    if (at >= 0) show(at, false);
+  });
+  first.observe(element);
   return {
     element,
     key: (name) => {

@@ -15,14 +15,12 @@ import numpy as np
 from irscope._base.nested import grouped, reached
 from irscope._base.words import plural, shortened
 from irscope.analysis.dependence import dependences
-from irscope.analysis.per_graph import once, per_graph, shapes_of
-from irscope.analysis.views import ViewAliases
+from irscope.analysis.per_graph import per_graph
 from irscope.ir import GROUPS, Block, Graph, Node, TensorType, Value, with_inner
 from irscope.ops.registry import category_of, constant_arguments, effect_of
-from irscope.ops.traits import MAY_COPY
 from irscope.report import repeats
 from irscope.report.view_models import Box, BoxKind, Edge
-from irscope.report.words import short_op, short_type
+from irscope.report.words import kind_of, short_op, short_type
 
 # Computes the line of each node in the printed text, without printing.
 
@@ -263,23 +261,6 @@ def writes_memory(graph: Graph, node: Node) -> bool:
     if node.blocks:
         return False
     return effect_of(node) == "in-place" and effect_of(node, constant_arguments(graph, node)) == "in-place"
-
-
-@per_graph
-def copying(graph: Graph) -> frozenset[Node]:
-    """The view ops whose result has memory of its own in every run."""
-    asked = {value: node for node in graph.nodes() if node.op in MAY_COPY and category_of(node) == "view" for value in node.outputs}
-    if not asked:
-        return frozenset()
-    views = once(graph, ViewAliases, lambda: ViewAliases(graph, shapes_of(graph)))
-    return frozenset(
-        asked[value] for value in views.tensors() if value in asked and views.kind(value) == "copy" and views.is_decided(value)
-    )
-
-
-def kind_of(graph: Graph, node: Node) -> str:
-    """The kind of work that views say a node does: one that always copies works on memory, whatever views its op can make."""
-    return "memory" if node in copying(graph) else category_of(node)
 
 
 _MOST_ANALYSED = 5_000  # the first picture waits for the analyses of aliases and views

@@ -24,9 +24,9 @@ from irscope.errors import ArgumentError, IrscopeError
 from irscope.ir import GROUPS, Graph, Node, TensorType, Type, Value
 from irscope.ir.text import print_graph
 from irscope.ops.type_rules import static_shape
-from irscope.report.box_tree import kind_of, node_lines, writes_memory
+from irscope.report.box_tree import node_lines, writes_memory
 from irscope.report.query_language import Combined, Query, Term, parse_query
-from irscope.report.words import names_in, records_of, short_type
+from irscope.report.words import kind_of, names_in, records_of, short_type
 
 if TYPE_CHECKING:
     from irscope.transforms.base import History

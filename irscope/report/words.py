@@ -5,8 +5,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from irscope._base.words import time_words
-from irscope.analysis.per_graph import per_graph
+from irscope.analysis.per_graph import once, per_graph, shapes_of
+from irscope.analysis.views import ViewAliases
 from irscope.ir import DictType, Graph, ListType, Node, OptionalType, TensorType, TupleType, Type, Value
+from irscope.ops.registry import category_of
+from irscope.ops.traits import MAY_COPY
 from irscope.transforms.base import History
 
 _SHORT = {
@@ -86,6 +89,23 @@ COMPARED: Final = {"same": "#8b95a3", "here": "#2f7fd8", "there": "#d9721f", "bo
 """The colours of two groupings beside each other: as in the other, only here, only there, some of each."""
 WRITES: Final = "#d62728"
 """The colour of an in-place write."""
+
+
+@per_graph
+def copying(graph: Graph) -> frozenset[Node]:
+    """The view ops whose result has memory of its own in every run."""
+    asked = {value: node for node in graph.nodes() if node.op in MAY_COPY and category_of(node) == "view" for value in node.outputs}
+    if not asked:
+        return frozenset()
+    views = once(graph, ViewAliases, lambda: ViewAliases(graph, shapes_of(graph)))
+    return frozenset(
+        asked[value] for value in views.tensors() if value in asked and views.kind(value) == "copy" and views.is_decided(value)
+    )
+
+
+def kind_of(graph: Graph, node: Node) -> str:
+    """The kind of work that views say a node does: one that always copies works on memory, whatever views its op can make."""
+    return "memory" if node in copying(graph) else category_of(node)
 
 
 # One name for each value of a history, the same in every state.

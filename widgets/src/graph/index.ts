@@ -431,7 +431,7 @@ export class GraphPane {
     const taller = clamp(globalThis.innerHeight - AROUND - low, 0, MOST_TALLER);
     const grown = () => (frame.height = Math.max(low, this.#heighten(taller)));
     // One box, ×12, rather than five of the twelve; one pass rather than parts of both.
-    if (some(says) || (grown() && some([...says, [all, LEAST], [all, 1], [[...all, ...lanes], LEAST]]))) {
+    if (some(says) || (grown() && some([...says, [all, LEAST], [all, 1], [[...all, ...lanes.slice(0, 1)], LEAST], [[...all, ...lanes], LEAST]]))) {
       if (frame.height > low) this.#heighten(taller - frame.height + Math.max(low, Math.ceil(tried(this.#way).height * READABLE)));
     } else {
       closeTo(WAYS[0], all, FEWEST);

@@ -160,7 +160,7 @@ def _input(graph: Graph, named: Value | str) -> Value:
 
 def _channels_last(graph: Graph, value: Value) -> TensorType:
     type = value.type
-    shape = static_shape(type) if isinstance(type, TensorType) else None
+    shape = static_shape(type)
     if not isinstance(type, TensorType) or shape is None or len(shape) not in (4, 5):
         what = f"%{graph.names[value]} is {type}, and channels-last is for batches of images (4 axes) or volumes (5) of known size"
         raise ArgumentError(what, hint="load the program with example arguments: then the sizes are known")

@@ -15,8 +15,8 @@ from irscope._base.nested import Call
 from irscope.frontends.mlir.importer import BlockReader, Operation, dtype_of, extents_of, shape_of
 from irscope.frontends.mlir.ops_arith import sign_flipped
 from irscope.frontends.mlir.ops_pointwise import FLOATS, INTEGERS, NANS, expressions, reducer
-from irscope.frontends.mlir.ops_reductions import combined, is_identity, ordered, running
-from irscope.frontends.mlir.ops_shaping import Part, cut, inserted, iota, reshaped, scattered, sliced, spread
+from irscope.frontends.mlir.ops_reductions import is_identity, ordered, running
+from irscope.frontends.mlir.ops_shaping import Part, combined, cut, inserted, iota, reshaped, scattered, sliced, spread
 from irscope.ir import Value
 
 

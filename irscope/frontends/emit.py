@@ -87,7 +87,7 @@ class Emitter:
         """Append a node of any op, whose results have these types, and these names, of which some may be missing, or that of the place."""
         location, name, scope = self.place
         names = [name] * len(types) if names is None else [*names, *[""] * len(types)][: len(types)]
-        return self.build.structured(op, inputs, types, blocks, names=names, attrs=attrs, location=location, scope=scope)
+        return self.build.node(op, inputs, types, blocks, names=names, attrs=attrs, location=location, scope=scope)
 
     def op(self, op: str, *operands: Any, type: Type | None = None) -> Value:
         """Append `aten::op` with one result. Operands are values and plain Python values; `type` overrides the rule."""

@@ -52,11 +52,16 @@ class GraphBuilder:
         return value
 
     def node(
-        self, op: str, inputs: Sequence[Value], types: Sequence[Type], *, names: Sequence[str] = (),
-        attrs: Mapping[str, Any] | None = None, location: Location | None = None, scope: str = "",
+        self, op: str, inputs: Sequence[Value], types: Sequence[Type], blocks: Sequence[BlockBuilder | Block] = (), *,
+        names: Sequence[str] = (), attrs: Mapping[str, Any] | None = None, location: Location | None = None, scope: str = "",
     ) -> tuple[Value, ...]:  # fmt: skip
-        """Append a node with one output per type; returns its outputs."""
-        return self.structured(op, inputs, types, (), names=names, attrs=attrs, location=location, scope=scope)
+        """Append a node with one output per type, and with blocks (`prim::If`, `prim::Loop`, a group); returns its outputs."""
+        names = names or [""] * len(types)
+        outputs = tuple(make_value(new_id(), type, name) for type, name in zip(types, names, strict=True))
+        bodies = tuple(block.freeze() if isinstance(block, BlockBuilder) else block for block in blocks)
+        frozen = attrs if isinstance(attrs, FrozenDict) else FrozenDict(attrs) if attrs else EMPTY
+        self._open[-1]._nodes.append(make_node(new_id(), op, tuple(inputs), outputs, frozen, bodies, location, scope))
+        return outputs
 
     def op(self, op: str, *inputs: Value, type: Type = TENSOR, name: str = "", attrs: Mapping[str, Any] | None = None) -> Value:
         """Append a node with one output; returns that output."""
@@ -74,21 +79,9 @@ class GraphBuilder:
         (value,) = self.node("prim::Constant", (), (type,), names=(name,), attrs=attrs, location=location, scope=scope)
         return value
 
-    def structured(
-        self, op: str, inputs: Sequence[Value], types: Sequence[Type], blocks: Sequence[BlockBuilder | Block], *,
-        names: Sequence[str] = (), attrs: Mapping[str, Any] | None = None, location: Location | None = None, scope: str = "",
-    ) -> tuple[Value, ...]:  # fmt: skip
-        """Append a node with blocks (`prim::If`, `prim::Loop`, a group); returns its outputs."""
-        names = names or [""] * len(types)
-        outputs = tuple(make_value(new_id(), type, name) for type, name in zip(types, names, strict=True))
-        bodies = tuple(block.freeze() if isinstance(block, BlockBuilder) else block for block in blocks)
-        frozen = attrs if isinstance(attrs, FrozenDict) else FrozenDict(attrs) if attrs else EMPTY
-        self._open[-1]._nodes.append(make_node(new_id(), op, tuple(inputs), outputs, frozen, bodies, location, scope))
-        return outputs
-
     @contextmanager
     def block(self, params: Sequence[tuple[str, Type]] = ()) -> Iterator[BlockBuilder]:
-        """Open a block: nodes go into it until the `with` ends; then hand it to `structured`."""
+        """Open a block: nodes go into it until the `with` ends; then hand it to `node`."""
         inner = BlockBuilder(tuple(make_value(new_id(), type, name) for name, type in params))
         self._open.append(inner)
         try:

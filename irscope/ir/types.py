@@ -7,6 +7,7 @@ Whether values of a type can share memory is decided by an analysis (`irscope.an
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import Any, Final
 
 DTYPES: Final = {
@@ -79,14 +80,7 @@ class TensorType(Type):
     @property
     def numel(self) -> int | None:
         """The number of elements, or None if some extent is unknown."""
-        if self.shape is None:
-            return None
-        count = 1
-        for dim in self.shape:
-            if not isinstance(dim, int):
-                return None
-            count *= dim
-        return count
+        return prod(self.shape) if self.shape is not None and all(isinstance(dim, int) for dim in self.shape) else None  # type: ignore[arg-type]
 
     @property
     def nbytes(self) -> int | None:

@@ -114,11 +114,12 @@ def wrap_dim(dim: int, rank: int, *, op: str = "this op") -> int:
     return dim % span
 
 
-def static_shape(type: TensorType) -> tuple[int, ...] | None:
-    """Return the extents if all are known numbers, otherwise None."""
-    if type.shape is None or not all(isinstance(dim, int) for dim in type.shape):
+def static_shape(type: Type) -> tuple[int, ...] | None:
+    """Return the extents of a tensor if all are known numbers, otherwise None."""
+    shape = type.shape if isinstance(type, TensorType) else None
+    if shape is None or not all(isinstance(dim, int) for dim in shape):
         return None
-    return tuple(dim for dim in type.shape if isinstance(dim, int))
+    return tuple(dim for dim in shape if isinstance(dim, int))
 
 
 def fresh(dtype: str | None, shape: Sequence[Dim] | None) -> TensorType:
@@ -390,6 +391,12 @@ def is_contiguous(shape: Sizes, strides: Sizes) -> bool:
     (True, False)
     """
     return 0 in shape or lies_in_order(shape, strides, range(len(shape)))
+
+
+def lies_in_rows(type: Type) -> bool:
+    """Whether a tensor is known to be contiguous."""
+    shape, strides = static_shape(type), getattr(type, "strides", None)
+    return shape is not None and strides is not None and is_contiguous(shape, strides)
 
 
 def suggests_channels_last(shape: Sizes, strides: Sizes) -> bool:

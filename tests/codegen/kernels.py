@@ -27,7 +27,7 @@ def group(body: Callable[..., Any], inputs: Sequence[Type]) -> Node:
         results = body(builder, *block.params)
         results = [results] if isinstance(results, Value) else list(results)
         block.returns(results)
-    outputs = builder.structured("prim::FusionGroup", outer, [TENSOR] * len(results), [block], attrs={"kind": "pointwise"})
+    outputs = builder.node("prim::FusionGroup", outer, [TENSOR] * len(results), [block], attrs={"kind": "pointwise"})
     return next(node for node in builder.finish(outputs).nodes() if node.op == "prim::FusionGroup")
 
 

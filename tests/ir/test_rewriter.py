@@ -23,7 +23,7 @@ def loop() -> Graph:
     with b.block([("i", INT), ("carried", TENSOR)]) as body:
         next_value = b.op("aten::neg", body.params[1], name="n")
         body.returns([true, next_value])
-    (result,) = b.structured("prim::Loop", [count, true, x], [TENSOR], [body], names=["r"])
+    (result,) = b.node("prim::Loop", [count, true, x], [TENSOR], [body], names=["r"])
     return b.finish([result], bound={x: 1})
 
 

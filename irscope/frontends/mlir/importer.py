@@ -24,6 +24,7 @@ from irscope.ir.builder import BlockBuilder, ModuleBuilder
 from irscope.ir.invariants import verify
 from irscope.ir.module import scope_of_call, verify_module
 from irscope.ops.registry import effect_of, functional_source
+from irscope.ops.type_rules import static_shape
 
 # The emitter of MLIR's rules: constants and conversions of tensors of known extents, and what is known of their elements.
 
@@ -35,10 +36,7 @@ def dtype_of(value: Value) -> str:
 
 def shape_of(value: Value) -> tuple[int, ...] | None:
     """Returns the extents of a tensor value; None unless all are known."""
-    shape = value.type.shape if isinstance(value.type, TensorType) else None
-    if shape is None or not all(isinstance(dim, int) for dim in shape):
-        return None
-    return tuple(dim for dim in shape if isinstance(dim, int))
+    return static_shape(value.type)
 
 
 def extents_of(value: Value) -> tuple[int, ...]:
@@ -109,9 +107,9 @@ class Operation:
     @property
     def shape(self) -> tuple[int, ...]:
         """The extents of the first result; only for ops of which `is_static` is true."""
-        type = self.types[0]
-        assert isinstance(type, TensorType) and type.shape is not None
-        return tuple(dim for dim in type.shape if isinstance(dim, int))
+        shape = static_shape(self.types[0])
+        assert shape is not None
+        return shape
 
     @property
     def is_static(self) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 from irscope._base.frozen import FrozenDict
 from irscope.frontends.mlir.importer import Emitter, Operation, Rule, dtype_of, shape_of
 from irscope.frontends.mlir.ops_pointwise import _ELEMENTWISE as STABLEHLO
-from irscope.frontends.mlir.ops_pointwise import FLOATS, INTEGERS, SIGNED, divided, shift_right_logical, simple
+from irscope.frontends.mlir.ops_pointwise import COMPLEX, FLOATS, INTEGERS, SIGNED, divided, shift_right_logical, simple
 from irscope.frontends.mlir.ops_pointwise import RULES as BITS
 from irscope.frontends.mlir.ops_shaping import tensor_constant
 from irscope.frontends.mlir.types import dense_data
@@ -150,7 +150,6 @@ def _python_constant(op: Operation, kind: str) -> Value | None:
 # Rules of ops on numbers with a sign and on floats, and the conversions between them.
 
 _TO_EVEN: Final = ("0 :", "to_nearest_even", "#arith.roundingmode<to_nearest_even>")
-_COMPLEX: Final = ("complex64", "complex128")
 
 
 def is_plain(op: Operation) -> bool:
@@ -275,7 +274,7 @@ def _complex_constant(op: Operation) -> Value | None:
     """A complex constant, whose two floats are read from their text, which keeps all bits."""
     parts = ", ".join(str(part).partition(" :")[0] for part in op.attr("value"))
     data = dense_data(f"dense<({parts})> : tensor<{op.handle.results[0].type}>")
-    return None if data is None or op.dtype not in _COMPLEX else op.e.constant(data, op.type)
+    return None if data is None or op.dtype not in COMPLEX else op.e.constant(data, op.type)
 
 
 def _division(aten: str, *rest: Any) -> Rule:
@@ -349,7 +348,7 @@ RULES: Final[Mapping[str, Rule]] = {
         for name, _, other in (word.partition("=") for word in _COMPLEX_OPS.split())
     },
     "complex.constant": _complex_constant,
-    "complex.conj": _on_tensors(simple("conj_physical", frozenset(_COMPLEX))),
+    "complex.conj": _on_tensors(simple("conj_physical", COMPLEX)),
     "stablehlo.composite": _composite,
     "torch.*": _torchs,
     "util.optimization_barrier": lambda op: op.operands,

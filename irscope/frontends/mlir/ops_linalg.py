@@ -15,16 +15,12 @@ from typing import Any, Final, NamedTuple
 
 from irscope._base.nested import Call
 from irscope.frontends.mlir.importer import BlockReader, ControlRule, Emitter, Operation, dtype_of, extents_of, shape_of
-from irscope.frontends.mlir.ops_pointwise import FLOATS
-from irscope.frontends.mlir.ops_reductions import PADDED, combined, is_identity, is_reducible, padded_with, reduced
-from irscope.frontends.mlir.ops_shaping import along, iota, permuted, reshaped, sliced, spread
+from irscope.frontends.mlir.ops_pointwise import ELEMENTS, FLOATS, KINDS
+from irscope.frontends.mlir.ops_reductions import is_identity, is_reducible, padded_with, reduced
+from irscope.frontends.mlir.ops_shaping import along, combined, iota, permuted, reshaped, sliced, spread
 from irscope.ir import INT, TensorType, Value
 
-_JOINS: Final = {
-    "arith.addf": "add", "arith.addi": "add", "arith.mulf": "mul", "arith.muli": "mul", "arith.maximumf": "max",
-    "arith.minimumf": "min", "arith.maxsi": "max", "arith.minsi": "min", "arith.andi": "and", "arith.ori": "or",
-    "arith.subf": "sub", "arith.subi": "sub",
-}  # fmt: skip
+_JOINS: Final = KINDS | {"arith.subf": "sub", "arith.subi": "sub"}
 _NAMED: Final = (
     "generic", "matmul", "batch_matmul", "matvec", "vecmat", "dot", "add", "sub", "mul", "div", "exp", "log", "abs", "ceil",
     "floor", "negf", "tanh", "sqrt", "rsqrt", "square", "max", "min", "powf", "select", "reciprocal", "erf", "contract",
@@ -320,7 +316,7 @@ def _pad(reader: BlockReader, operation: Any) -> Call:
     is_inside = len(body) == 1 and body[0].name == "arith.constant" and given == body[0].results[0]
     low, high = (list(operation.attributes[name]) for name in ("static_low", "static_high"))
     dtype, shape = dtype_of(x), shape_of(x)
-    known = shape is not None and dtype in PADDED and not computed and min((*low, *high), default=0) >= 0
+    known = shape is not None and dtype in ELEMENTS and not computed and min((*low, *high), default=0) >= 0
     if known and not reader.reading.in_executable and (is_inside or not body):
         if is_inside:
             reader.read_op(body[0])

@@ -22,9 +22,10 @@ from irscope.ir import INT, TensorData, TensorType, Value
 FLOATS: Final = frozenset({"float16", "bfloat16", "float32", "float64"})
 INTEGERS: Final = frozenset({f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)})
 SIGNED: Final = frozenset(dtype for dtype in INTEGERS if dtype[0] != "u")
-_COMPLEX: Final = frozenset({"complex64", "complex128"})
-_NUMBERS: Final = FLOATS | INTEGERS | _COMPLEX
-_ADDED: Final = _NUMBERS | {"bool"}
+COMPLEX: Final = frozenset({"complex64", "complex128"})
+_NUMBERS: Final = FLOATS | INTEGERS | COMPLEX
+ELEMENTS: Final = _NUMBERS | {"bool"}
+"""The element types that torch computes with, and pads."""
 _BITS: Final = INTEGERS | {"bool"}
 
 _Rule = Callable[[Operation], Value | None]
@@ -76,7 +77,7 @@ def divided(op: Operation, aten: str, *rest: Any) -> Value:
 
 def _abs(op: Operation) -> Value | None:
     (x,) = op.operands
-    if dtype_of(x) not in _COMPLEX:
+    if dtype_of(x) not in COMPLEX:
         return op.e.op("abs", x, type=op.type) if op.dtype in FLOATS | INTEGERS else None
     return op.e.op("hypot", op.e.op("real", x), op.e.op("imag", x), type=op.type)
 
@@ -126,9 +127,9 @@ _DIRECTIONS: Final = {"EQ": "eq", "NE": "ne", "LT": "lt", "LE": "le", "GT": "gt"
 def _compare(op: Operation) -> Value | None:
     word = op.text("comparison_direction").rpartition(" ")[2].rstrip(">")
     dtype = dtype_of(op.operands[0])
-    if dtype not in _ADDED:
+    if dtype not in ELEMENTS:
         return None
-    if dtype in _COMPLEX and word not in ("EQ", "NE"):
+    if dtype in COMPLEX and word not in ("EQ", "NE"):
         return _compare_pairs(op, word, *op.operands)
     if "TOTALORDER" in op.text("compare_type") and dtype not in _BITS:
         return _compare_in_total_order(op, word)
@@ -145,7 +146,7 @@ def _compare_pairs(op: Operation, word: str, a: Value, b: Value) -> Value:
 
 def _extreme(aten: str, word: str, op: Operation) -> Value | None:
     """A maximum or minimum; of complex numbers XLA compares the real parts only, StableHLO pairs."""
-    if op.dtype not in _COMPLEX:
+    if op.dtype not in COMPLEX:
         return _simple(aten, FLOATS | _BITS, (), op)
     return op.e.op("where", _compare_pairs(op, word, *op.operands), *op.operands, type=op.type)
 
@@ -201,7 +202,7 @@ def _clamp(op: Operation) -> Value | None:
 
 def _convert(op: Operation) -> Value | None:
     source = dtype_of(op.operands[0])
-    if source not in _ADDED or op.dtype not in _ADDED or (source in _COMPLEX and op.dtype not in _COMPLEX):
+    if source not in ELEMENTS or op.dtype not in ELEMENTS or (source in COMPLEX and op.dtype not in COMPLEX):
         return None
     if source in FLOATS and op.dtype in INTEGERS:
         return _whole(op)
@@ -273,7 +274,7 @@ _ELEMENTWISE: Final[Mapping[str, _Rule]] = {
     **_functions(
         "stablehlo.cosine=cos stablehlo.sine=sin stablehlo.tan stablehlo.tanh stablehlo.exponential=exp "
         "stablehlo.exponential_minus_one=expm1 stablehlo.log stablehlo.log_plus_one=log1p stablehlo.rsqrt stablehlo.sqrt",
-        FLOATS | _COMPLEX,
+        FLOATS | COMPLEX,
     ),
     "stablehlo.abs": _abs,
     "stablehlo.negate": simple("neg", _NUMBERS),
@@ -284,9 +285,9 @@ _ELEMENTWISE: Final[Mapping[str, _Rule]] = {
     "stablehlo.and": lambda op: counted(op) or _simple("bitwise_and", _BITS, (), op),
     "stablehlo.or": simple("bitwise_or", _BITS),
     "stablehlo.xor": simple("bitwise_xor", _BITS),
-    "stablehlo.add": lambda op: counted(op) or (op.e.op("add", *op.operands, 1, type=op.type) if op.dtype in _ADDED else None),
+    "stablehlo.add": lambda op: counted(op) or (op.e.op("add", *op.operands, 1, type=op.type) if op.dtype in ELEMENTS else None),
     "stablehlo.subtract": lambda op: counted(op) or (op.e.op("sub", *op.operands, 1, type=op.type) if op.dtype in _NUMBERS else None),
-    "stablehlo.multiply": simple("mul", _ADDED),
+    "stablehlo.multiply": simple("mul", ELEMENTS),
     "stablehlo.divide": partial(_quotient, _NUMBERS, "div", ("trunc",)),
     "stablehlo.remainder": lambda op: counted(op) or _quotient(FLOATS, "fmod", (), op),
     "stablehlo.power": _power,
@@ -295,11 +296,11 @@ _ELEMENTWISE: Final[Mapping[str, _Rule]] = {
     "stablehlo.compare": lambda op: counted(op) or _compare(op),
     "stablehlo.clamp": _clamp,
     "stablehlo.select": lambda op: (
-        counted(op) or (op.e.op("where", *op.operands, type=op.type) if op.dtype in _ADDED else None)
+        counted(op) or (op.e.op("where", *op.operands, type=op.type) if op.dtype in ELEMENTS else None)
     ),
     "stablehlo.convert": lambda op: counted(op) or _convert(op),
-    "stablehlo.real": simple("real", _COMPLEX),
-    "stablehlo.imag": simple("imag", _COMPLEX),
+    "stablehlo.real": simple("real", COMPLEX),
+    "stablehlo.imag": simple("imag", COMPLEX),
     "stablehlo.complex": simple("complex", frozenset({"float32", "float64"})),
     "chlo.next_after": simple("nextafter", frozenset({"float32", "float64"})),
     "stablehlo.reduce_precision": _reduce_precision,
@@ -398,7 +399,7 @@ RULES: Final[Mapping[str, _Rule]] = {
 _MAX_OPS: Final = 64
 _MAX_TEXT: Final = 4096
 
-_KINDS: Final = {
+KINDS: Final = {
     "add": "add", "multiply": "mul", "maximum": "max", "minimum": "min", "and": "and", "or": "or",
     "arith.addf": "add", "arith.addi": "add", "arith.mulf": "mul", "arith.muli": "mul", "arith.maximumf": "max", "arith.maxsi": "max",
     "arith.minimumf": "min", "arith.minsi": "min", "arith.andi": "and", "arith.ori": "or",
@@ -453,7 +454,7 @@ def reducer(region: Any) -> str | None:
     if texts is None or len(texts) != 1:
         return None
     name, _, operands = texts[0].partition("(")
-    return _KINDS.get(name) if operands in ("a0,a1)", "a1,a0)") else None
+    return KINDS.get(name) if operands in ("a0,a1)", "a1,a0)") else None
 
 
 def keeps_new(region: Any) -> bool:

@@ -9,12 +9,9 @@ import numpy as np
 
 from irscope.frontends.emit import CODES
 from irscope.frontends.mlir.importer import Emitter, Operation, Rule, dtype_of, extents_of, operations_in, shape_of
-from irscope.frontends.mlir.ops_pointwise import FLOATS, INTEGERS, expressions, is_lexicographic, reducer, selects_largest, splat
-from irscope.frontends.mlir.ops_shaping import iota, numbers_in, permuted, reshaped, sliced, spread
+from irscope.frontends.mlir.ops_pointwise import ELEMENTS, FLOATS, INTEGERS, expressions, is_lexicographic, reducer, selects_largest, splat
+from irscope.frontends.mlir.ops_shaping import combined, iota, numbers_in, permuted, reshaped, sliced, spread
 from irscope.ir import TensorType, Type, Value
-
-PADDED: Final = FLOATS | INTEGERS | {"bool", "complex64", "complex128"}
-"""Element types that can be padded with a known number; with a computed one, only floats and integers."""
 
 
 def dilated(e: Emitter, value: Value, axis: int, gap: int, fill: float) -> Value:
@@ -48,7 +45,7 @@ def _pad(op: Operation) -> Value | None:
     if low is None or high is None or inner is None or not op.is_static:
         return None
     x, fill = op.operands
-    if op.dtype not in PADDED or any(
+    if op.dtype not in ELEMENTS or any(
         extent > 0 and left + right + extent + gap * (extent - 1) < 0
         for extent, left, right, gap in zip(shape_of(x) or (), low, high, inner, strict=True)
     ):
@@ -72,12 +69,6 @@ def padded_with(e: Emitter, x: Value, fill: Value, low: Sequence[int], high: Seq
 
 # Rules of `stablehlo.reduce`: sums, products, extrema, `all`, `any`, and JAX's argmax.
 
-_COMBINE: Final = {
-    "add": ("add", 1), "mul": ("mul",), "max": ("maximum",), "min": ("minimum",), "and": ("bitwise_and",),
-    "or": ("bitwise_or",),
-}  # fmt: skip
-"""For each reduction, its op of two operands and that op's further arguments."""
-
 
 def is_reducible(kind: str, dtype: str) -> bool:
     """Checks whether torch has this reduction for an element type."""
@@ -99,12 +90,6 @@ def is_identity(kind: str, dtype: str, known: np.ndarray[Any, Any] | None) -> bo
             return bool(value == (limits.min if kind == "max" else limits.max))
         return bool(value == (-np.inf if kind == "max" else np.inf))
     return bool(value == {"add": 0, "mul": 1, "and": True, "or": False}[kind])
-
-
-def combined(e: Emitter, kind: str, a: Value, b: Value) -> Value:
-    """Emits the reduction's op of two operands."""
-    op, *rest = _COMBINE[kind]
-    return e.op(str(op), a, b, *rest)
 
 
 def reduced(e: Emitter, kind: str, value: Value, axes: Sequence[int]) -> Value:
@@ -272,11 +257,9 @@ def _select_and_scatter(op: Operation) -> Value | None:
 
 # Rules of `dot_general` as (batched) matrix products, and of `convolution`, with permutations around torch's ops.
 
-_COMPLEX: Final = ("complex64", "complex128")
-
 
 def _dot(op: Operation) -> Value | None:
-    if not op.is_static or op.dtype not in (*FLOATS, *INTEGERS, *_COMPLEX):
+    if not op.is_static or op.dtype not in ELEMENTS - {"bool"}:
         return None
     if op.name == "stablehlo.dot":  # over the last dimension and the first
         return contracted(op, ([], []), ([len(extents_of(op.operands[0])) - 1], [0]))

@@ -9,7 +9,7 @@ import numpy as np
 
 from irscope.frontends.emit import CODES
 from irscope.frontends.mlir.importer import Emitter, Operation, Rule, dtype_of, extents_of, shape_of
-from irscope.frontends.mlir.ops_pointwise import FLOATS, INTEGERS, keeps_new, reducer
+from irscope.frontends.mlir.ops_pointwise import ELEMENTS, FLOATS, INTEGERS, keeps_new, reducer
 from irscope.frontends.mlir.types import splat_data
 from irscope.ir import INT, TensorData, TensorType, Value
 
@@ -257,7 +257,7 @@ _COMPUTED: Final = -(1 << 63)
 
 def _empty(op: Operation) -> Value | None:
     """A tensor with undefined elements."""
-    if len(op.operands) or op.dtype not in FLOATS | INTEGERS | {"bool", "complex64", "complex128"} or not op.is_static:
+    if len(op.operands) or op.dtype not in ELEMENTS or not op.is_static:
         return None
     return op.e.op("empty", list(op.shape), CODES[op.dtype], None, op.e.device, None, None, type=op.type)
 
@@ -454,9 +454,15 @@ def _gather(op: Operation) -> Value | None:
 
 _REDUCES: Final = {"add": "sum", "mul": "prod", "max": "amax", "min": "amin"}
 """The names of the reductions in torch's `scatter_reduce`."""
-_TOGETHER: Final = {"add": "add", "mul": "mul", "max": "maximum", "min": "minimum"}
+_TOGETHER: Final = {"add": "add", "mul": "mul", "max": "maximum", "min": "minimum", "and": "bitwise_and", "or": "bitwise_or"}
+"""For each reduction, its op of two operands."""
 _REDUCED: Final = FLOATS | INTEGERS - {"uint16", "uint32", "uint64"}
 """The element types of torch's `scatter_reduce`; for the others neither torch nor NumPy has it, and the op is kept."""
+
+
+def combined(e: Emitter, kind: str, a: Value, b: Value) -> Value:
+    """Emits the reduction's op of two operands."""
+    return e.op(_TOGETHER[kind], a, b, *((1,) if kind == "add" else ()))
 
 
 def _scatter(op: Operation) -> Sequence[Value] | None:
@@ -492,24 +498,24 @@ def scattered(
     if parts is not None:
         part = reshaped(e, updates, index.sizes)
         if kind != "set":
-            part = e.op(_TOGETHER[kind], list(cut(e, x, parts))[-1], part, *((1,) if kind == "add" else ()))
+            part = combined(e, kind, list(cut(e, x, parts))[-1], part)
         return [inserted(e, x, part, parts)]
     return [_written(op, kind, index, updates)]
 
 
 def _row_written(op: Operation, kind: str, axis: int, row: Value) -> Value:
     """Returns the operand with a row at one index along an axis, if this is inside."""
-    e, (x, at, _), extent, more = op.e, op.operands, op.shape[axis], (1,) if kind == "add" else ()
+    e, (x, at, _), extent = op.e, op.operands, op.shape[axis]
     number = _number_inside(e, at, extent - 1)
     if number is not None:
-        row = row if kind == "set" else e.op(_TOGETHER[kind], e.op("select", x, axis, number), row, *more)
+        row = row if kind == "set" else combined(e, kind, e.op("select", x, axis, number), row)
         return e.op("select_scatter", x, row, axis, number, type=op.type)
     index = reshaped(e, e.cast(at, "int64"), [1])
     is_inside = e.op("bitwise_and", e.op("ge", index, 0), e.op("le", index, extent - 1))
     place = e.op("clamp", index, 0, extent - 1)
     old = e.op("index_select", x, axis, place)
     new = reshaped(e, row, [*op.shape[:axis], 1, *op.shape[axis + 1 :]])
-    new = new if kind == "set" else e.op(_TOGETHER[kind], old, new, *more)
+    new = new if kind == "set" else combined(e, kind, old, new)
     return e.op("index_copy", x, axis, place, e.op("where", is_inside, new, old), type=op.type)
 
 

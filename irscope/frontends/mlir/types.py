@@ -193,17 +193,20 @@ def dense_data(text: str) -> TensorData | None:
         return None
     body, dims, element_text = found.groups()
     element = ELEMENTS.get(element_text)
-    shape = tuple(map(int, dims.split("x")[:-1]))
-    if element is None or prod(shape) > (MAX_SPLAT if _SINGLE.fullmatch(body) else MAX_ELEMENTS):
-        return None
-    try:
-        storage = np.dtype(_STORAGE.get(element, element))
-    except TypeError:
-        return None
-    if storage.isbuiltin != 1:
+    shape, storage = tuple(map(int, dims.split("x")[:-1])), _stored_as(element)
+    if element is None or storage is None or prod(shape) > (MAX_SPLAT if _SINGLE.fullmatch(body) else MAX_ELEMENTS):
         return None
     elements = _elements(body, element, storage, prod(shape))
     return None if elements is None else TensorData(element, shape, elements.reshape(shape))
+
+
+def _stored_as(element: str | None) -> np.dtype[Any] | None:
+    """Returns NumPy's type for the elements; None if it has none of its own."""
+    try:
+        storage = None if element is None else np.dtype(_STORAGE.get(element, element))
+    except TypeError:
+        return None
+    return storage if storage is not None and storage.isbuiltin == 1 else None
 
 
 def _elements(body: str, element: str, storage: np.dtype[Any], count: int) -> np.ndarray[Any, Any] | None:
@@ -267,15 +270,11 @@ def _resource(text: str, blobs: Mapping[str, str]) -> TensorData | None:
         return None
     name, dims, element = named.group(1), named.group(2), ELEMENTS.get(named.group(3))
     shape = tuple(map(int, dims.split("x")[:-1]))
-    letters = blobs.get(name)
-    if letters is None or element is None or prod(shape) > MAX_ELEMENTS:
+    letters, storage = blobs.get(name), _stored_as(element)
+    if letters is None or element is None or storage is None or prod(shape) > MAX_ELEMENTS or len(letters) % 2:
         return None
-    try:
-        storage = np.dtype(_STORAGE.get(element, element))
-        content = bytes.fromhex(letters)[_ALIGNMENT:]
-    except (TypeError, ValueError):
-        return None
-    if storage.isbuiltin != 1 or len(content) != prod(shape) * storage.itemsize:
+    content = bytes.fromhex(letters)[_ALIGNMENT:]
+    if len(content) != prod(shape) * storage.itemsize:
         return None
     return TensorData(element, shape, np.frombuffer(content, storage.newbyteorder("<")).astype(storage).reshape(shape))
 

@@ -169,7 +169,7 @@ class Call:
     """A node, with the meanings of its inputs."""
 
     def __init__(self, emit: Emitter, node: Any, inputs: Sequence[Held | None], opset: int) -> None:
-        self.emit = emit
+        self.emit, self.op, self.ops = emit, emit.op, emit.ops
         self.node = node
         self.inputs = inputs
         self.opset = opset
@@ -291,14 +291,6 @@ class Call:
 
     # Appending
 
-    def op(self, op: str, *operands: Any, type: Type | None = None) -> Value:
-        """Append `aten::op` with one result."""
-        return self.emit.op(op, *operands, type=type)
-
-    def ops(self, op: str, count: int, *operands: Any) -> tuple[Value, ...]:
-        """Append `aten::op` with several results."""
-        return self.emit.ops(op, count, *operands)
-
     def cast(self, x: Value, dtype: str) -> Value:
         """Return a tensor cast to an element type; itself if it has that type."""
         if isinstance(x.type, TensorType) and x.type.dtype == dtype:
@@ -337,6 +329,12 @@ def shape_of(type: Type, what: str) -> tuple[Dim, ...]:
     if not isinstance(type, TensorType) or type.shape is None:
         raise Refused(f"the rank of {what} is not known")
     return type.shape
+
+
+def last_axis_first(pads: Sequence[int]) -> list[int]:
+    """Orders pads as `aten::` ops do: the last axis first, with a start and an end each."""
+    half = len(pads) // 2
+    return [pad for axis in reversed(range(half)) for pad in (pads[axis], pads[axis + half])]
 
 
 # Folds arithmetic on shapes while the model is read: known integers are computed, others stay integers of the graph.

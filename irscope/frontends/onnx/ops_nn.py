@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from irscope.frontends.emit import CODES, Refused, refuse_if
-from irscope.frontends.onnx.call import Call, Held, Item, op, shape_of
+from irscope.frontends.onnx.call import Call, Held, Item, last_axis_first, op, shape_of
 from irscope.frontends.onnx.types import FLOATS
 from irscope.ir import INT, TENSOR, Dim, TensorType, Value
 from irscope.ops.type_rules import contiguous_strides
@@ -62,12 +62,6 @@ def same_pads(call: Call, x: Value, kernel: list[int], strides: list[int], dilat
     smaller = [total // 2 for total in totals]
     larger = [total - half for total, half in zip(totals, smaller, strict=True)]
     return smaller + larger if mode == "SAME_UPPER" else larger + smaller
-
-
-def last_axis_first(pads: Sequence[int]) -> list[int]:
-    """Orders pads as `aten::` ops do: the last axis first, with a start and an end each."""
-    half = len(pads) // 2
-    return [pad for axis in reversed(range(half)) for pad in (pads[axis], pads[axis + half])]
 
 
 @op("Conv")

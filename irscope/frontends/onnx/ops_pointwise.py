@@ -13,17 +13,17 @@ from typing import Any, Final
 import numpy as np
 
 from irscope.frontends.emit import CODES, Refused, refuse_if
-from irscope.frontends.onnx.call import Call, Held, Item, Result, extents_of, op
+from irscope.frontends.onnx.call import Call, Held, Item, Result, extents_of, last_axis_first, op
 from irscope.frontends.onnx.types import COMPUTED, ELEMENT_TYPES, FLOATS
 from irscope.ir import BOOL, INT, ITEM_SIZE, NONE, TENSOR, ListType, OptionalType, Value
 
 _ONE_OPERAND: Final = {
-    "Abs": "abs", "Acos": "acos", "Acosh": "acosh", "Asin": "asin", "Asinh": "asinh", "Atan": "atan", "Atanh": "atanh",
-    "BitwiseNot": "bitwise_not", "Ceil": "ceil", "Cos": "cos", "Cosh": "cosh", "Erf": "erf", "Exp": "exp", "Floor": "floor",
-    "HardSwish": "hardswish", "IsNaN": "isnan", "Log": "log", "Mish": "mish", "Neg": "neg", "Not": "logical_not",
-    "Reciprocal": "reciprocal", "Relu": "relu", "Round": "round", "Sigmoid": "sigmoid", "Sin": "sin",
-    "Sinh": "sinh", "Sqrt": "sqrt", "Tan": "tan", "Tanh": "tanh",
-}  # fmt: skip
+    name: name.lower()
+    for name in (
+        "Abs Acos Acosh Asin Asinh Atan Atanh Ceil Cos Cosh Erf Exp Floor HardSwish IsNaN Log Mish Neg Reciprocal Relu Round Sigmoid Sin "
+        "Sinh Sqrt Tan Tanh"
+    ).split()
+} | {"BitwiseNot": "bitwise_not", "Not": "logical_not"}
 _TWO_OPERANDS: Final = {
     "Add": "add", "Sub": "sub", "Mul": "mul", "And": "logical_and", "Or": "logical_or", "Xor": "logical_xor",
     "BitwiseAnd": "bitwise_and", "BitwiseOr": "bitwise_or", "BitwiseXor": "bitwise_xor", "Equal": "eq", "Greater": "gt",
@@ -531,8 +531,7 @@ def _qlinear_conv(call: Call) -> Value:
 def _exact_conv(call: Call, x: Value, w: Value, weight: int, bias: Value | None) -> Value:
     """Computes an integer convolution in float64, which represents every int32 sum exactly."""
     spatial = call.rank(weight) - 2
-    pads = call.integers("pads", [0] * 2 * spatial)
     refuse_if(call.text("auto_pad", "NOTSET") != "NOTSET" or not 1 <= spatial <= 3, "its padding is not given")
-    x = call.op("constant_pad_nd", x, [p for i in reversed(range(spatial)) for p in (pads[i], pads[i + spatial])], 0)
+    x = call.op("constant_pad_nd", x, last_axis_first(call.integers("pads", [0] * 2 * spatial)), 0)
     strides, dilations = call.integers("strides", [1] * spatial), call.integers("dilations", [1] * spatial)
     return call.op(f"conv{spatial}d", x, w, bias, strides, [0] * spatial, dilations, call.integer("group", 1))

@@ -65,8 +65,6 @@ def _flatten(call: Call) -> Value:
         return call.op("reshape", x, [1, -1 if has_elements else call.op("numel", x)])
     if axis == rank:
         return call.op("reshape", x, [-1, 1])
-    if rank == 2:
-        return call.op("reshape", x, [call.size(x, 0), call.size(x, 1)])
     rows, columns = [_product(call, (call.size(x, place) for place in places)) for places in (range(axis), range(axis, rank))]
     return call.op("reshape", x, [rows, columns])
 

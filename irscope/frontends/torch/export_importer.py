@@ -334,7 +334,7 @@ class _Import:
         type_of = self.type_without_strides if node in self.unsure else self.type
         types = [type_of(item) for item in node.meta["val"]]
         names = [f"{node.name}.{i}" for i in range(len(types))]
-        return self.build.structured("prim::If", (condition,), types, blocks, names=names, location=self.location(node), scope=_scope(node))
+        return self.build.node("prim::If", (condition,), types, blocks, names=names, location=self.location(node), scope=_scope(node))
 
     def applied(self, module: Any, operands: Sequence[Value]) -> tuple[Value, ...]:
         placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]

@@ -14,21 +14,16 @@ from irscope.ops.nn.convolution import shifted, spread, surrounded
 from irscope.ops.nn.matmul import wide
 from irscope.ops.numpy_layout import Array, array_type, channels_last_copy, in_format, mean_of, type_suggests_channels_last
 from irscope.ops.op import Category, Op, define
-from irscope.ops.type_rules import Abstract, Unknown, as_dims, is_contiguous, is_known, mismatch, refined, static_shape
+from irscope.ops.type_rules import Abstract, Unknown, as_dims, is_known, lies_in_rows, mismatch, refined
 
 
 def _sized(self: TensorType, sizes: Sequence[Dim]) -> TensorType:
     """Return the type of a tensor like this one with these extents in the last dimensions."""
     assert self.shape is not None
     shape = (*self.shape[: len(self.shape) - len(sizes)], *sizes)
-    if len(sizes) == 1 and not _is_laid_out_in_rows(self):  # torch adds a dimension, and then takes the tensor for channels-last
+    if len(sizes) == 1 and not lies_in_rows(self):  # torch adds a dimension, and then takes the tensor for channels-last
         return refined(self.dtype, shape)
     return in_format(self.dtype, shape, len(self.shape) != len(sizes) + 1 and type_suggests_channels_last(self))
-
-
-def _is_laid_out_in_rows(self: TensorType) -> bool:
-    shape = static_shape(self)
-    return shape is not None and self.strides is not None and is_contiguous(shape, self.strides)
 
 
 def _check_rank(self: TensorType, space: int, op: str) -> None:
@@ -82,7 +77,7 @@ def _adaptive_type(space: int) -> Callable[..., TensorType]:
         sizes = sizes * space if len(sizes) == 1 else sizes
         is_single = all(size == 1 for size in sizes)
         result = in_format(self.dtype, (*self.shape[:-space], *sizes), False) if space == 3 and not is_single else _sized(self, sizes)
-        if is_single and not _is_laid_out_in_rows(self) and not type_suggests_channels_last(self):
+        if is_single and not lies_in_rows(self) and not type_suggests_channels_last(self):
             return result.with_(strides=None)  # torch takes the mean, whose strides depend on those of all axes
         return result
 

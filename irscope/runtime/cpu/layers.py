@@ -84,7 +84,7 @@ def windows(layer: Layer, strides: Sequence[int]) -> Any:
     """
     places = np.zeros((1, 1), np.int64)
     inside = np.ones((1, 1), bool)
-    sizes = static_shape(layer.x.type)  # type: ignore[arg-type]
+    sizes = static_shape(layer.x.type)
     assert sizes is not None
     for axis in layer.axes:
         index = np.arange(axis.made)[:, None] * axis.step - axis.margin + np.arange(axis.taps) * axis.gap

@@ -6,10 +6,10 @@ from typing import Any, Final
 
 from irscope.analysis.per_graph import alias_db_of
 from irscope.analysis.shapes import CallerVisible, reshaped_objects
-from irscope.ir import NOT_CONSTANT, Block, Edit, Erased, Graph, Node, Rewriter, TensorType, Value, constant_of, constant_value
+from irscope.ir import NOT_CONSTANT, Block, Edit, Erased, Graph, Node, Rewriter, TensorType, Value, constant_of
 from irscope.ops.registry import bind
 from irscope.ops.traits import UNPACKS
-from irscope.ops.type_rules import is_contiguous, is_integral, static_shape
+from irscope.ops.type_rules import is_integral, lies_in_rows
 from irscope.transforms.base import PassRecord, Remark, timed
 from irscope.transforms.cleanup.cse import EscapeInfo
 
@@ -137,11 +137,7 @@ def _cast_to_itself(site: Site) -> Equals:
 
 def _contiguous_already(site: Site) -> Equals:
     """Torch returns the same tensor when it is contiguous already."""
-    type = site.operands[0].type
-    shape = static_shape(type) if isinstance(type, TensorType) else None
-    if shape is None or not isinstance(type, TensorType) or type.strides is None:
-        return None
-    return site.operands[:1] if site.argument("memory_format") == 0 and is_contiguous(shape, type.strides) else None
+    return site.operands[:1] if lies_in_rows(site.operands[0].type) and site.argument("memory_format") == 0 else None
 
 
 def _drops_nothing(site: Site) -> Equals:
@@ -352,8 +348,7 @@ class _Walk:
         return None if node is None else (node, tuple(map(self.rewriter.resolve, node.inputs)))
 
     def _constant(self, value: Value) -> Any:
-        node = self.graph.producer.get(self.rewriter.resolve(value))
-        return constant_value(node) if node is not None and node.op == "prim::Constant" else NOT_CONSTANT
+        return constant_of(self.graph, self.rewriter.resolve(value))
 
     def _is_written(self, value: Value) -> bool:
         return alias_db_of(self.graph).is_written(value)

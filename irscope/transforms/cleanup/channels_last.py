@@ -30,7 +30,7 @@ from irscope.ir import (
 )
 from irscope.ops.numpy_layout import type_suggests_channels_last
 from irscope.ops.traits import LAYOUT_READERS, MAX_POOLS, PACKS
-from irscope.ops.type_rules import channels_last_strides, contiguous_strides, is_contiguous, static_shape, suggests_channels_last
+from irscope.ops.type_rules import channels_last_strides, contiguous_strides, lies_in_rows, static_shape, suggests_channels_last
 from irscope.transforms.base import PassRecord, Remark, starts_at, timed
 from irscope.transforms.cleanup.fold import constant_node
 
@@ -285,7 +285,7 @@ def _is_planar(node: Node, shapes: Shapes) -> bool:
     if shape is None or given.strides is None or not made.is_static or given.device not in (None, "cpu"):
         return False
     turned = shapes.known(node.inputs[6]) if node.op != "aten::conv2d" else False
-    return turned is False and is_contiguous(shape, given.strides) and not suggests_channels_last(shape, given.strides)
+    return turned is False and lies_in_rows(given) and not suggests_channels_last(shape, given.strides)
 
 
 def bytes_of(type: Type) -> int:
@@ -373,7 +373,7 @@ def _finished(
             assert isinstance(old, TensorType)
             assert isinstance(new, TensorType)
             shape, producer = static_shape(old), here.producer.get(now)
-            if shape is None or old.strides is None or not is_contiguous(shape, old.strides) or producer is None:
+            if shape is None or not lies_in_rows(old) or producer is None:
                 return f"the caller would get %{here.names[now]} in another layout"
             users = [use.user for use in here.users.get(now, ())]
             are_at_the_top = all(user is here.body or (isinstance(user, Node) and here.block_of[user] is here.body) for user in users)
@@ -419,8 +419,7 @@ def _with_rows(
         new = [replace(node, id=new_id(), inputs=inputs, outputs=tuple(inner.get(value, value) for value in node.outputs))]
         for value in made:
             *code, copy = copied_as(inner[value], rows[value], _ROWS, node)
-            given = value.type
-            if isinstance(given, TensorType) and given.strides and is_contiguous(static_shape(given) or (), given.strides):
+            if lies_in_rows(value.type):
                 copy = replace(copy, op="aten::clone")  # of one channel or one point: rows already, for torch, in other strides
             new += (*code, copy)
         rewriter.replace_node(node, new, reason="the caller gets it row by row, as before")

@@ -11,7 +11,7 @@ from irscope.analysis.per_graph import alias_db_of, shapes_of
 from irscope.ir import Graph, Node, Rewriter, TensorData, TensorType, Value, argument_type, constant_of, make_value, new_id
 from irscope.ops.numpy_layout import type_suggests_channels_last
 from irscope.ops.registry import bind
-from irscope.ops.type_rules import is_contiguous, static_shape
+from irscope.ops.type_rules import lies_in_rows, static_shape
 from irscope.transforms.base import PassRecord, Remark, starts_at, timed
 from irscope.transforms.cleanup.fold import cleaned, constant_node, with_bound
 
@@ -105,12 +105,7 @@ class _Site:
 
     def shape(self, value: Value) -> tuple[int, ...] | None:
         """The extents of a tensor; None unless all are known."""
-        type = self.shapes.type(value)
-        return static_shape(type) if isinstance(type, TensorType) else None
-
-    def is_in_rows(self, value: Value) -> bool:
-        type, shape = self.shapes.type(value), self.shape(value)
-        return shape is not None and isinstance(type, TensorType) and type.strides is not None and is_contiguous(shape, type.strides)
+        return static_shape(self.shapes.type(value))
 
     def joined(self, value: Value) -> Value | None:
         """What a tensor was before a reshape, if nothing ever writes that."""
@@ -145,7 +140,7 @@ def _rows(site: _Site, node: Node) -> None:
     matrix, weight = node.inputs[is_sum : 2 + is_sum]
     source = site.joined(matrix)
     shape, made = (None, None) if source is None else (site.shape(source), site.shape(node.output))
-    if source is None or shape is None or made is None or len(shape) < 3 or not site.is_in_rows(source):
+    if source is None or shape is None or made is None or len(shape) < 3 or not lies_in_rows(site.shapes.type(source)):
         return
     if any(alias_db_of(site.graph).has_writers(operand) for operand in node.inputs):
         return
@@ -174,7 +169,7 @@ def _group_norm(site: _Site, node: Node) -> None:
     if source is None or not given or shape is None or joined is None or len(shape) < 3 or len(joined) < 3 or 0 in shape:
         return
     type = site.shapes.type(source)
-    if not site.is_in_rows(source) or not isinstance(type, TensorType) or type_suggests_channels_last(type) is not False:
+    if not lies_in_rows(type) or not isinstance(type, TensorType) or type_suggests_channels_last(type) is not False:
         return  # the reshape copies, and a group norm would return channels last
     groups = joined[1]
     known = {name: site.shapes.known(given[name]) for name in ("running_mean", "running_var", "use_input_stats", "eps")}

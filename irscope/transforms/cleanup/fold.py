@@ -332,20 +332,10 @@ def fold_tensors(graph: Graph) -> PassRecord:
     known = _known_tensors(graph, shapes)
     kept = _replaceable(graph, known, lambda node: _is_dense(shapes.type(node.output)))
     rewriter = Rewriter(graph)
-    for block in graph.blocks():
-        edits: list[Edit] = []
-        nodes: list[Node] = []
-        for node in block.nodes:
-            if node not in kept:
-                nodes.append(node)
-                continue
-            array = known[node.output]
-            constant = constant_node(node.output, TensorData.of(np.asarray(array, order="C")), like=node)
-            reason = f"%{graph.names[node.output]} is the same at every run"
-            edits += [Erased(node, reason), Created(constant, reason)]
-            nodes.append(constant)
-        if edits:
-            rewriter.set_nodes(block, nodes, edits)
+    for node in graph.nodes() if kept else ():
+        if node in kept:
+            constant = constant_node(node.output, TensorData.of(np.asarray(known[node.output], order="C")), like=node)
+            rewriter.replace_node(node, [constant], reason=f"%{graph.names[node.output]} is the same at every run")
     record = cleaned("fold-tensors", rewriter)
     return replace(record, after=remembering_default(record.after, record.edits), keeps_facts=True) if record.edits else record
 
@@ -481,7 +471,7 @@ def _replaceable(graph: Graph, known: Iterable[Value], is_replaced: Callable[[No
 
 def _is_dense(type: Type) -> bool:
     """Whether a static tensor is laid out row by row, as a constant is."""
-    shape = static_shape(type) if isinstance(type, TensorType) else None
+    shape = static_shape(type)
     return isinstance(type, TensorType) and shape is not None and type.strides == contiguous_strides(shape)
 
 

@@ -13,7 +13,7 @@ from hashlib import blake2b
 from typing import Any, Final, Literal, NamedTuple
 
 from irscope.ir import ClassType, Graph, Opaque, TensorData, TensorType, Type
-from irscope.ops.type_rules import is_contiguous, is_dense, static_shape
+from irscope.ops.type_rules import is_dense, lies_in_rows, static_shape
 from irscope.transforms.dedup.piece import RANK, Relation
 
 Role = Literal["data", "size", "layout", "dtype", "structure"]
@@ -67,7 +67,7 @@ def split_type(type: Type, relation: Relation) -> tuple[str, tuple[Slot, ...]]:
 def _split_layout(type: TensorType, rank: int) -> tuple[str, list[Slot]]:
     """The skeleton of strides (the order of dimensions by stride, which strides are 0 or 1, and whether there are gaps), and the slots."""
     shape, strides = static_shape(type), type.strides
-    is_row_major = shape is not None and strides is not None and is_contiguous(shape, strides)
+    is_row_major = lies_in_rows(type)
     if rank >= _LAYOUT:
         return "", [Slot("layout", 0, "row-major" if is_row_major else strides)]
     if strides is None or type.shape is None:

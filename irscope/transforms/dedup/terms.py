@@ -122,7 +122,7 @@ def _with_strides(value: Value, graph: Graph) -> tuple[tuple[int, ...], tuple[in
     type = value.type
     if isinstance(type, TensorType) and (type.strides is None or static_shape(type) is None):
         type = shapes_of(graph).type(value)
-    shape = static_shape(type) if isinstance(type, TensorType) else None
+    shape = static_shape(type)
     return None if shape is None or not isinstance(type, TensorType) or type.strides is None else (shape, type.strides)
 
 

@@ -27,7 +27,7 @@ from irscope.ops.traits import (
     PUTS_BACK,
     STARTS_LIKE_FIRST,
 )
-from irscope.ops.type_rules import is_contiguous, static_shape, view_strides
+from irscope.ops.type_rules import lies_in_rows, static_shape, view_strides
 from irscope.transforms.functionalize.pure_ops import Twin, Twins, is_steady, kept_operands, writes_first_only, written_operands
 from irscope.transforms.grouping import Refusal
 
@@ -377,11 +377,10 @@ class Families:
 
     def _contiguous(self, node: Node) -> bool | None:
         """Whether the operand of a `contiguous` is contiguous already; None if unknown, or if another format is requested."""
-        if node.op != "aten::contiguous" or not isinstance(type := node.inputs[0].type, TensorType):
+        type = node.inputs[0].type if node.op == "aten::contiguous" else None
+        if not isinstance(type, TensorType) or static_shape(type) is None or type.strides is None:
             return None
-        rows = all(constant_of(self.graph, format) == 0 for format in node.inputs[1:])
-        shape = static_shape(type)
-        return is_contiguous(shape, type.strides) if rows and shape is not None and type.strides is not None else None
+        return lies_in_rows(type) if all(constant_of(self.graph, format) == 0 for format in node.inputs[1:]) else None
 
     # Writes
 

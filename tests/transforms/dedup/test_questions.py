@@ -126,7 +126,7 @@ def test_a_value_moved_to_another_block_of_the_same_size_is_a_difference() -> No
         with b.block() as two:
             values = [b.op("aten::relu", x) for _ in range(2 - first)]
             two.returns(values[-1:] or [x])
-        return b.finish(b.structured("prim::If", (c,), (x.type,), (one, two)))
+        return b.finish(b.node("prim::If", (c,), (x.type,), (one, two)))
 
     assert not same(program(0), program(1), "alpha") and not same(program(1), program(2), "alpha")
 

@@ -236,8 +236,9 @@ class _Walk:
             first_below = self._spread(first, latest=False, with_own=True)
             last_below = self._spread(last, latest=True, with_own=True)
         given_back = [place for value in self.graph.outputs if (place := place_of.get(value)) is not None]
-        kept = self._reached([*given_back, *sealed.outside])
-        kept_anyway = self._reached(list(sealed.outside)) | self._below(given_back)
+        below = [there for place in given_back for graph in (sealed.targets, self.inside) for there in graph.get(place, ())]
+        kept_anyway = closure([*below, *sealed.outside], sealed.targets, self.inside)
+        kept = kept_anyway.union(given_back)
         results = frozenset(self.graph.outputs)
         root_results = {roots[value] for value in self.graph.outputs if value in roots}
         found, unknown, buffer_at = list[Buffer](), list[Value](), dict[int, Buffer]()
@@ -262,7 +263,8 @@ class _Walk:
                 start, stop, around, node = self.loops[loop]
                 if first_below.get(place, birth) > start and last_below.get(place, birth) < stop:
                     break
-                birth, loop, rounds = start, around, rounds * (1 if node is self._loop_of_rows(maker) else self._rounds(place, node))
+                is_table = maker in self.rows and self.graph.owner.get(self.graph.block_of[maker]) is node  # whose rows it writes in place
+                birth, loop, rounds = start, around, rounds * (1 if is_table else self._rounds(place, node))
             death = end if is_result else min(self._extended(birth, death), end)
             by_layout = is_shared or value in roots
             found.append(Buffer(value, maker, size * rounds, birth, death, is_result, rounds > 1 or maker in self.rows, by_layout))
@@ -334,14 +336,6 @@ class _Walk:
                         todo.append(there)
         return found
 
-    def _below(self, places: Sequence[int]) -> set[int]:
-        """The classes that these reach by at least one step."""
-        steps = [there for place in places for graph in (self.sealed.targets, self.inside) for there in graph.get(place, ())]
-        return self._reached(steps)
-
-    def _reached(self, places: Sequence[int]) -> set[int]:
-        return closure(places, self.sealed.targets, self.inside)
-
     # Loops
 
     def _extended(self, birth: int, death: int) -> int:
@@ -355,10 +349,6 @@ class _Walk:
                 break
             death, loop = max(death, stop), around
         return death
-
-    def _loop_of_rows(self, maker: Node) -> Node | None:
-        """The loop whose table a node writes rows of, in place."""
-        return self.graph.owner.get(self.graph.block_of[maker]) if maker in self.rows else None
 
     def _rounds(self, place: int, loop: Node) -> int:
         """The number of these memories that may be live at once: two if carried, or one per round if held in a list."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from irscope.ir import GROUPS, Block, ListType, Node, TensorType, Type, Value, nest_of, with_inner
+from irscope.ir import GROUPS, Block, ListType, Node, TensorType, Type, Value, nest_of, reads_of
 from irscope.ops.registry import effect_of
 from irscope.ops.traits import LAYOUT_READERS, VIEWS
 
@@ -35,7 +35,7 @@ def rows_in_place(loop: Node) -> dict[Node, int]:
     (body,) = loop.blocks
     readers: dict[Value, list[int]] = {}
     for index, node in enumerate(body.nodes):
-        for value in _all_reads(node):
+        for value in set(reads_of(node)):
             readers.setdefault(value, []).append(index)
     found: dict[Node, int] = {}
     for place, param in enumerate(body.params[1:]):
@@ -50,10 +50,6 @@ def rows_in_place(loop: Node) -> dict[Node, int]:
         if all(_is_read_before(body, readers, version, end) for version, end in zip(versions, ends, strict=True)):
             found.update({body.nodes[row]: place for row in rows})
     return found
-
-
-def _all_reads(node: Node) -> set[Value]:
-    return {value for each in with_inner(node) for read in (each.inputs, *(block.returns for block in each.blocks)) for value in read}
 
 
 def _writes(node: Node, version: Value) -> bool:

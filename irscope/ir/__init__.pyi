@@ -3,7 +3,7 @@ from .core import CONTROL_FLOW as CONTROL_FLOW, GROUPS as GROUPS, ISOLATED as IS
 from .core import Location as Location, Module as Module, Node as Node, Origin as Origin, Step as Step, Symbol as Symbol, Use as Use
 from .core import Value as Value, count_uses as count_uses, has_kernel as has_kernel, make_block as make_block, make_node as make_node
 from .core import make_value as make_value, nest_of as nest_of, new_id as new_id, nodes_called as nodes_called, steps as steps
-from .core import with_inner as with_inner
+from .core import reads_of as reads_of, with_inner as with_inner
 from .module import check_count as check_count, flatten_arguments as flatten_arguments, graph_of as graph_of, nested_paths as nested_paths
 from .payload import NOT_CONSTANT as NOT_CONSTANT, Opaque as Opaque, TensorData as TensorData, argument_type as argument_type
 from .payload import constant_of as constant_of, constant_value as constant_value

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from irscope._base.frozen import EMPTY, FrozenDict
-from irscope.ir.core import Block, Graph, Location, Module, Node, Symbol, Value, make_node, make_value, new_id, with_inner
+from irscope.ir.core import Block, Graph, Location, Module, Node, Symbol, Value, make_node, make_value, new_id, reads_of
 from irscope.ir.payload import argument_type
 from irscope.ir.types import DEVICE, INT, TENSOR, ListType, TensorType, Type
 
@@ -115,8 +115,7 @@ class GraphBuilder:
             if node.op in ops and read.isdisjoint(node.outputs):
                 continue
             kept.append(node)
-            for each in with_inner(node):
-                read.update(each.inputs, *(nested.returns for nested in each.blocks))
+            read.update(reads_of(node))
         block._nodes[:] = reversed(kept)
 
     def finish(self, outputs: Sequence[Value], *, bound: Mapping[Value, Any] | None = None) -> Graph:

@@ -501,6 +501,11 @@ def with_inner(*nodes: Node) -> Iterator[Node]:
         waiting.extend(inner for block in reversed(node.blocks) for inner in reversed(block.nodes))
 
 
+def reads_of(node: Node) -> Iterator[Value]:
+    """Yields what a node, the nodes in its blocks and the blocks' results read."""
+    return (value for each in with_inner(node) for read in (each.inputs, *(block.returns for block in each.blocks)) for value in read)
+
+
 def nodes_called(graph: Graph, name: str) -> tuple[Node, ...]:
     """The nodes that a person may mean by a name, in program order; none if it means none.
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from irscope._base.frozen import EMPTY, FrozenDict
 from irscope.analysis.dependence import Dependence, Dependences
-from irscope.ir import Block, Edit, Erased, Graph, Node, Rewriter, TensorType, Value, make_block, make_node, make_value, new_id
+from irscope.ir import Block, Edit, Erased, Graph, Node, Rewriter, TensorType, Value, make_block, make_node, make_value, new_id, reads_of
 from irscope.ir.module import renamed_body
 from irscope.ir.structural import free_values
 from irscope.ir.text import copy_name, named_as
@@ -61,19 +61,8 @@ class Identity:
 
 def leaving_values(members: Sequence[Node], uses: Mapping[Value, int]) -> list[Value]:
     """The values that these nodes produce and other nodes read, in program order; `uses` counts the whole program's uses."""
-    inside = Counter(value for node in members for value in _all_reads(node))
+    inside = Counter(value for node in members for value in reads_of(node))
     return [v for node in members for v in node.outputs if uses.get(v, 0) > inside.get(v, 0)]
-
-
-def _all_reads(node: Node) -> Iterator[Value]:
-    """What a node reads, and the nodes and results of its blocks."""
-    yield from node.inputs
-    blocks = list(node.blocks)
-    for block in blocks:
-        yield from block.returns
-        for inner in block.nodes:
-            yield from inner.inputs
-            blocks += inner.blocks
 
 
 def outline_nodes(

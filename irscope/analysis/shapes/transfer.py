@@ -130,7 +130,8 @@ class CallerVisible:
     def _held(self) -> set[Value]:
         graph = self._graph
         held = [*graph.inputs, *graph.outputs]
-        held += [value for node in graph.nodes() if _is_unseen(node) for value in (*node.inputs, *node.outputs)]
+        unseen = (node for node in graph.nodes() if not node.blocks and not node.op.startswith("prim::") and schema_of(node) is None)
+        held += [value for node in unseen for value in (*node.inputs, *node.outputs)]
         roots, find = _classes(graph, held)
         return {value for value in graph.values() if find(value) in roots}
 
@@ -165,10 +166,6 @@ def _classes(graph: Graph, seeds: Iterable[Value]) -> tuple[set[Value], Callable
         if a is not b:
             parent[a] = b
     return {find(value) for value in seeds}, find
-
-
-def _is_unseen(node: Node) -> bool:
-    return not node.blocks and not node.op.startswith("prim::") and schema_of(node) is None
 
 
 def _changed(node: Node) -> tuple[Value, ...]:

@@ -1,6 +1,7 @@
 """Facts about operands and declared types during a walk over a program: numbers, lists of numbers, layouts of tensors."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partial
 from typing import Any, Final, Literal, NamedTuple
 
 from irscope.analysis.shapes import Shapes
@@ -57,14 +58,6 @@ def _size(operand: Known, count: int) -> Any:
     return shape if count == 1 else shape[_of(operand(1), int)]
 
 
-def _list(operand: Known, count: int) -> tuple[Num, ...]:
-    return tuple(_num(operand(index)) for index in range(count))
-
-
-def _item(operand: Known, count: int) -> Any:
-    return _of(operand(0), tuple)[_of(operand(1), int)]
-
-
 def _slice(operand: Known, count: int) -> Any:
     start, end, step = (operand(index) for index in (1, 2, 3))
     return _of(operand(0), tuple)[slice(start, end, step)]
@@ -92,18 +85,12 @@ def _rest(operand: Known, count: int) -> Num:
     return Extent.of(f"{'' if is_at_least(a, 0) and is_at_least(b, 0) else '~'}({a})%({b})")
 
 
-def _smaller(operand: Known, count: int) -> Num:
+def _extreme(name: Literal["min", "max"], operand: Known, count: int) -> Num:
     a, b = _num(operand(0)), _num(operand(1))
     if is_at_least(a, b) or is_at_least(b, a):
-        return b if is_at_least(a, b) else a
-    return Extent.of(f"{'' if is_at_least(a, 0) and is_at_least(b, 0) else '~'}min({a}, {b})")
-
-
-def _larger(operand: Known, count: int) -> Num:
-    a, b = _num(operand(0)), _num(operand(1))
-    if is_at_least(a, b) or is_at_least(b, a):
-        return a if is_at_least(a, b) else b
-    return Extent.of(f"{'' if is_at_least(a, 0) or is_at_least(b, 0) else '~'}max({a}, {b})")
+        return a if is_at_least(a, b) == (name == "max") else b
+    is_positive = (any if name == "max" else all)(is_at_least(each, 0) for each in (a, b))
+    return Extent.of(f"{'' if is_positive else '~'}{name}({a}, {b})")
 
 
 _RULES: Final[Mapping[str, Callable[[Known, int], Any]]] = {
@@ -113,8 +100,8 @@ _RULES: Final[Mapping[str, Callable[[Known, int], Any]]] = {
     "aten::numel": lambda operand, count: product(_shape(operand(0))),
     "aten::sym_numel": lambda operand, count: product(_shape(operand(0))),
     "aten::dim": lambda operand, count: len(_shape(operand(0))),
-    "prim::ListConstruct": _list,
-    "aten::__getitem__": _item,
+    "prim::ListConstruct": lambda operand, count: tuple(_num(operand(index)) for index in range(count)),
+    "aten::__getitem__": lambda operand, count: _of(operand(0), tuple)[_of(operand(1), int)],
     "aten::slice": _slice,
     "aten::list": lambda operand, count: _of(operand(0), tuple),
     "aten::add": _plus,
@@ -124,8 +111,8 @@ _RULES: Final[Mapping[str, Callable[[Known, int], Any]]] = {
     "aten::floordiv": _divided,
     "aten::floor_divide": _divided,
     "aten::remainder": _rest,
-    "prim::min": _smaller,
-    "prim::max": _larger,
+    "prim::min": partial(_extreme, "min"),
+    "prim::max": partial(_extreme, "max"),
     "aten::Int": lambda operand, count: _num(operand(0)),
     "prim::NumToTensor": lambda operand, count: _num(operand(0)),
     "aten::ScalarImplicit": lambda operand, count: _num(operand(0)),

@@ -31,14 +31,9 @@ _TWO_OPERANDS: Final = {
 }  # fmt: skip
 
 
-def _same(name: str, count: int, call: Call) -> Value:
-    """Appends the `aten::` op of the same operands."""
-    return call.op(name, *(call.x(index) for index in range(count)))
-
-
 for _count, _names in enumerate((_ONE_OPERAND, _TWO_OPERANDS, {"Where": "where"}), 1):
     for _name, _aten in _names.items():
-        op(_name)(partial(_same, _aten, _count))
+        op(_name)(partial(lambda name, count, call: call.op(name, *map(call.x, range(count))), _aten, _count))
 op("Mod")(lambda call: call.op("fmod" if call.integer("fmod", 0) else "remainder", call.x(0), call.x(1)))
 op("Gelu")(lambda call: call.op("gelu", call.x(), call.text("approximate", "none")))
 
@@ -82,12 +77,9 @@ def _is_inf(call: Call) -> Value:
     return call.op("isinf", x) if positive else call.op("logical_and", call.op("isinf", x), call.op("isnan", x))
 
 
-def _with_alpha(name: str, default: float, call: Call) -> Value:
-    return call.op(name, call.x(), call.attr("alpha", default))
-
-
-for _name, _aten, _alpha in (("Elu", "elu", 1.0), ("Celu", "celu", 1.0), ("LeakyRelu", "leaky_relu", 0.01)):
-    op(_name)(partial(_with_alpha, _aten, _alpha))
+op("Elu")(lambda call: call.op("elu", call.x(), call.attr("alpha", 1.0)))
+op("Celu")(lambda call: call.op("celu", call.x(), call.attr("alpha", 1.0)))
+op("LeakyRelu")(lambda call: call.op("leaky_relu", call.x(), call.attr("alpha", 0.01)))
 
 
 @op("Selu")

@@ -100,7 +100,8 @@ def _imported(
     if not model.HasField("graph") or not (model.graph.node or model.graph.output):
         raise LoadError(f"{file or 'the ModelProto'!r} has no graph", hint=_HINT)
     try:
-        title = name or _title(model, file)
+        title = name or model.graph.name or Path(file).stem
+        title = title if name or (isinstance(title, str) and title.isidentifier()) else "graph"
         importer = Importer(model, STRUCTURED, folder, title, file, args, without_weights=missing_weights == "inputs")
         graph = importer.run()
     except MALFORMED as error:  # names that are not text, numbers where lists should be
@@ -108,11 +109,6 @@ def _imported(
         raise LoadError(what, hint=_HINT) from error
     refuse_wrong_count(args, graph)
     return graph, model, importer.made
-
-
-def _title(model: Any, file: str) -> str:
-    found = model.graph.name or Path(file).stem
-    return found if isinstance(found, str) and found.isidentifier() else "graph"
 
 
 def model_of(path: Path, onnx: Any) -> Any:

@@ -325,7 +325,7 @@ def annotated_type(text: str) -> Type:
     dtype = _DTYPES.get(found[1]) if found else None
     if found is None or dtype is None:
         return TENSOR
-    shape = tuple(map(_extent, _parts(found[2])))
+    shape = tuple(int(each) if each.isdigit() else each if each.isidentifier() else None for each in _parts(found[2]))
     strides = _parts(found[3]) if found[3] is not None else []
     known = found[3] is not None and len(strides) == len(shape) and all(each.isdigit() for each in strides)
     return TensorType(dtype, shape, tuple(map(int, strides)) if known else None, found[4] or None)
@@ -333,10 +333,6 @@ def annotated_type(text: str) -> Type:
 
 def _parts(text: str) -> list[str]:
     return [each.strip() for each in text.split(",")] if text.strip() else []
-
-
-def _extent(text: str) -> int | str | None:
-    return int(text) if text.isdigit() else text if text.isidentifier() else None
 
 
 # Ops that Inductor puts in the place of others

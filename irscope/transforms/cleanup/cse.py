@@ -4,6 +4,7 @@ from collections import Counter
 from typing import Any, Final, Literal
 
 from irscope.analysis.alias import AliasDb
+from irscope.analysis.alias.points_to.graph import closure
 from irscope.analysis.per_graph import alias_db_of
 from irscope.analysis.shapes import CallerVisible, reshaped_objects
 from irscope.ir import CONTROL_FLOW, ISOLATED, Block, Graph, Node, Opaque, Rewriter, Step, TensorData, TensorType, Type, Value, steps
@@ -30,14 +31,8 @@ class EscapeInfo:
         self._values = set(db.graph.outputs)
         """The outputs, and values merged with seen ones; some have no region, as they share memory with nothing."""
         element_of, class_of = points_to.element_of, points_to.class_of
-        seen = {class_of[element_of[value]] for value in self._values if value in element_of} | set(points_to.outside)
-        todo = list(seen)
-        while todo:
-            here = todo.pop()
-            fresh = {*points_to.targets.get(here, ()), *reach.inside.get(here, ())} - seen
-            seen |= fresh
-            todo.extend(fresh)
-        self._regions = {reach.region[place] for place in seen}
+        seen = {class_of[element_of[value]] for value in self._values if value in element_of} | points_to.outside
+        self._regions = {reach.region[place] for place in closure(seen, points_to.targets, reach.inside)}
 
     def see(self, value: Value) -> bool:
         """Whether a caller, or code that is not in the graph, may get hold of the value."""

@@ -395,7 +395,8 @@ class Colors:
         """Distinguish parameters by their uses, until no further ones differ."""
         flow = self.flow
         needed = set(flow.needed)
-        params = [number for number in flow.needed if flow.terms[number].node is None and self._is_open(flow.terms[number])]
+        open_terms = ((number, flow.terms[number]) for number in flow.needed)  # which only their types distinguish so far
+        params = [n for n, term in open_terms if term.node is None and term.value is not None and (term.top or term.place < 0)]
         colors = {number: self.of[number] for number in params}
         distinct = len(set(colors.values()))
         for _ in range(_ROUNDS):
@@ -416,10 +417,6 @@ class Colors:
             if len(set(colors.values())) == distinct:
                 return
             distinct = len(set(colors.values()))
-
-    def _is_open(self, term: Term) -> bool:
-        """Whether a term is a parameter of the piece or a value from outside, which only its type distinguishes so far."""
-        return term.value is not None and (term.top or term.place < 0)
 
     def _pattern(self) -> bytes:
         """A digest of the sets of places with equal sizes, without the sizes."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Hashable, Iterable
 
 from irscope.analysis.alias.points_to.elements import ANY_CLASS, MIXED, TENSOR, Elements, Structure
-from irscope.analysis.alias.points_to.graph import Called, Origin, Place, PointsTo, Reasons, Write, collapse_cycles, spread_writes
+from irscope.analysis.alias.points_to.graph import Called, Origin, Place, PointsTo, Reasons, Write, closure, collapse_cycles, spread_writes
 from irscope.ir import Node, Value
 
 # Memory from outside the program: inputs, memory that unseen code received or returns, attributes of objects.
@@ -315,18 +315,13 @@ class PointsToBuilder:
         if opaque is not None:
             unseen = next((write.node for write in self.writes if write.element == opaque), None)
             rebound.append((opaque, self.outside.of("escaped", TENSOR), unseen))
-        found: list[tuple[int, int, Node | None]] = []
-        for tensor, new_storage, node in rebound:
-            seen, todo = {tensor}, [tensor]
-            while todo:
-                element = todo.pop()
-                if element not in edges and self._is_tensor(element):
-                    found.append((element, new_storage, node))
-                fresh = [target for target in edges.get(element, ()) if target not in seen]
-                seen.update(fresh)
-                todo.extend(fresh)
-        for location, new_storage, node in found:
-            self.elements.flow(location, new_storage, node)
+        reached = [
+            (sorted(closure((tensor,), edges)), new_storage, node) for tensor, new_storage, node in rebound
+        ]  # before any edge is added
+        for locations, new_storage, node in reached:
+            for location in locations:
+                if location not in edges and self._is_tensor(location):
+                    self.elements.flow(location, new_storage, node)
 
     def _is_tensor(self, location: int) -> bool:
         label = self.elements.labels[location]

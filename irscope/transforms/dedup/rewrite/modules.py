@@ -273,7 +273,8 @@ class _Work:
         holes = class_holes([self.ladder.pieces[name] for name in names], relation)
         if len(holes.members) < 2:
             return "they correspond only through a third piece"
-        functions = {root: graph for root in _roots(holes.leader) if (graph := self.function(holes.leader, root)) is not None}
+        roots = holes.leader.roots or (str(holes.leader.member),)
+        functions = {root: graph for root in roots if (graph := self.function(holes.leader, root)) is not None}
         because = why_not_parameterized(holes, list(functions.values()))
         if because:
             return because
@@ -408,10 +409,6 @@ class _Work:
             found += [Symbol(name, "func::func") for name in graphs if name not in declared and name not in private]
             found += [Symbol(name, "func::func", "private") for name in private]
         return tuple(found)
-
-
-def _roots(piece: Piece) -> tuple[str, ...]:
-    return piece.roots or (str(piece.member),)
 
 
 def _entries(leader: Piece) -> dict[str, str]:

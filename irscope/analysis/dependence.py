@@ -323,28 +323,19 @@ class _Visit:
         return known
 
     def _find_parts(self, nodes: Sequence[Node]) -> None:
-        """Choose the parts of the locations that are written through one tensor and accessed through another."""
-        through: dict[int, dict[Value | None, bool]] = {}
-        for node in nodes:
-            accesses = self._db.accesses(node)
-            for access in (*accesses.reads, *accesses.writes):
-                for key in self._keys.get(access.place, ()):
-                    if key[0] == "location":
-                        values = through.setdefault(key[1], {})
-                        values[access.value] = values.get(access.value, False)
-            for access in accesses.writes:
-                for key in self._keys.get(access.place, ()):
-                    if key[0] == "location":
-                        through[key[1]][access.value] = True
-        for location, values in through.items():
-            written = [value for value, is_written in values.items() if is_written and value is not None]
-            if len(values) > 1 and len(written) > 1:
-                chosen: list[Value] = []
-                for value in written:
-                    if len(chosen) < _MOST_PARTS and all(self._db.lie_apart(value, part) for part in chosen):
-                        chosen.append(value)
-                if len(chosen) > 1:
-                    self._parts[location] = chosen
+        """Choose the parts of the locations that are written through several tensors."""
+        written: dict[int, dict[Value, None]] = {}
+        for place, value in [(w.place, w.value) for node in nodes for w in self._db.accesses(node).writes if w.value is not None]:
+            for kind, location, *_ in self._keys.get(place, ()):
+                if kind == "location":
+                    written.setdefault(location, {})[value] = None
+        for location, values in written.items():
+            chosen: list[Value] = []
+            for value in values:
+                if len(chosen) < _MOST_PARTS and all(self._db.lie_apart(value, part) for part in chosen):
+                    chosen.append(value)
+            if len(chosen) > 1:
+                self._parts[location] = chosen
 
     def _memories_of(self, nodes: Iterable[Node]) -> dict[int, tuple[_Key, ...]]:
         """For each class that the nodes access, its locations, or its region if some class of the region has too many."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
+from irscope._base.nested import grouped
 from irscope.analysis.alias import AliasDb
 from irscope.analysis.alias.points_to import closure
 from irscope.analysis.loop_rows import is_functional, rows_in_place
@@ -117,9 +118,7 @@ def _roots_of_copies(graph: Graph, db: AliasDb) -> Mapping[Value, Value]:
     if not any(effect_of(node) == "view" and node.op not in ALWAYS_SHARES for node in graph.nodes()):
         return {}
     views, sealed = views_of(graph), db.sealed
-    members: dict[int, list[Value]] = {}
-    for value, element in sealed.element_of.items():
-        members.setdefault(sealed.class_of[element], []).append(value)
+    members = grouped((sealed.class_of[element], value) for value, element in sealed.element_of.items())
     found, here = dict[Value, Value](), graph.block_of
     for values in members.values():
         if len(values) > 1 and all(value.type.__class__ is TensorType and value in here for value in values):

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from irscope._base.nested import grouped
 from irscope.ir import GROUPS, Block, ListType, Node, TensorType, Type, Value, nest_of, reads_of
 from irscope.ops.registry import effect_of
 from irscope.ops.traits import LAYOUT_READERS, VIEWS
@@ -33,10 +34,7 @@ def rows_in_place(loop: Node) -> dict[Node, int]:
     """Returns the nodes of a loop's body that may write the table that they get whole, each with the table's place among the carried
     values. The program must have no in-place ops."""
     (body,) = loop.blocks
-    readers: dict[Value, list[int]] = {}
-    for index, node in enumerate(body.nodes):
-        for value in set(reads_of(node)):
-            readers.setdefault(value, []).append(index)
+    readers = grouped((value, index) for index, node in enumerate(body.nodes) for value in set(reads_of(node)))
     found: dict[Node, int] = {}
     for place, param in enumerate(body.params[1:]):
         rows, version = list[int](), param

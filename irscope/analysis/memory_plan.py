@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
+from irscope._base.nested import grouped
 from irscope._base.results import Drawn
 from irscope._base.running import without_collector
 from irscope._base.words import listed, plural
@@ -260,9 +261,7 @@ class MemoryPlan(Drawn):
 
     def _before(self) -> Mapping[Buffer, Sequence[Value]]:
         """For each buffer, the values that most recently used some of its bytes before it."""
-        by_block: dict[Block, list[Place]] = {}
-        for place in self.places:
-            by_block.setdefault(place.block, []).append(place)
+        by_block = grouped((place.block, place) for place in self.places)
         found: dict[Buffer, list[Value]] = {}
         for places in by_block.values():
             starts: list[tuple[int, int, Buffer]] = []  # address ranges with their last buffers, in order
@@ -405,10 +404,11 @@ class OwnMemory:
         """The bytes held while each kernel runs; memory under several names counts once, and what has no known size not at all."""
         if self.held:
             return list(self.held)
-        changes: dict[int, list[tuple[int, int, int]]] = {}
-        for each in self.allocations if self.moments else ():
-            for at, by in ((each.first, 1), (each.last + 1, -1)) if each.first <= each.last else ():
-                changes.setdefault(at, []).append((each.block, each.bytes or 0, by))
+        changes = grouped(
+            (at, (each.block, each.bytes or 0, by))
+            for each in (self.allocations if self.moments else ()) if each.first <= each.last
+            for at, by in ((each.first, 1), (each.last + 1, -1))
+        )  # fmt: skip
         there, total, found = dict[int, Counter[int]](), 0, list[int]()
         for moment in range(len(self.moments)):
             for block, size, by in changes.get(moment, ()):

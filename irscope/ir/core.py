@@ -201,15 +201,7 @@ class Graph(Drawn):
 
     def nodes(self) -> Iterator[Node]:
         """Every node of every block in textual order, a node before the nodes of its blocks."""
-        stack = [iter(self.body.nodes)]
-        while stack:
-            for node in stack[-1]:
-                yield node
-                if node.blocks:
-                    stack.extend(iter(block.nodes) for block in reversed(node.blocks))
-                    break
-            else:
-                stack.pop()
+        return with_inner(*self.body.nodes)
 
     def values(self) -> Iterator[Value]:
         """Every value in textual order of definition."""
@@ -494,11 +486,15 @@ def nest_of(block: Block) -> Iterator[Node]:
 
 def with_inner(*nodes: Node) -> Iterator[Node]:
     """Yields nodes and all that are in their blocks, each before what is in it."""
-    waiting = list(reversed(nodes))
-    while waiting:
-        node = waiting.pop()
-        yield node
-        waiting.extend(inner for block in reversed(node.blocks) for inner in reversed(block.nodes))
+    stack = [iter(nodes)]
+    while stack:
+        for node in stack[-1]:
+            yield node
+            if node.blocks:
+                stack.extend(iter(block.nodes) for block in reversed(node.blocks))
+                break
+        else:
+            stack.pop()
 
 
 def reads_of(node: Node) -> Iterator[Value]:

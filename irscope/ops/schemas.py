@@ -25,6 +25,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any, Final
 
+from irscope._base.nested import grouped
 from irscope.ir import (
     BOOL,
     FLOAT,
@@ -199,10 +200,8 @@ class _Reader(Cursor):
 @lru_cache(maxsize=1)
 def bundled_texts() -> Mapping[str, tuple[str, ...]]:
     """Return the lines by op name, not yet parsed, because a program uses few of them."""
-    table: dict[str, list[str]] = {}
-    for line in files("irscope.ops").joinpath("core_schemas.txt").read_text(encoding="utf-8").splitlines():
-        if line and not line.startswith("#"):
-            table.setdefault(line.partition("(")[0].partition(".")[0], []).append(line)
+    lines = files("irscope.ops").joinpath("core_schemas.txt").read_text(encoding="utf-8").splitlines()
+    table = grouped((line.partition("(")[0].partition(".")[0], line) for line in lines if line and not line.startswith("#"))
     return {name: tuple(lines) for name, lines in table.items()}
 
 

@@ -8,6 +8,7 @@ from time import perf_counter
 
 import pandas as pd
 
+from irscope._base.nested import grouped
 from irscope._base.results import Verdict, no, yes
 from irscope._base.running import without_collector
 from irscope._base.words import plural
@@ -190,9 +191,8 @@ class BlockSlices:
             return {}
         inside = {nodes[index] for index in members}
         made = {value for node in inside for value in node.outputs}
-        known: dict[int | None, list[Value]] = {}
-        for value in dict.fromkeys(v for index in members for v in nodes[index].inputs if v not in made):
-            known.setdefault(self._region(value), []).append(value)
+        read = dict.fromkeys(v for index in members for v in nodes[index].inputs if v not in made)
+        known = grouped((self._region(value), value) for value in read)
         users, found = rules.graph.users, {}
         for index in members:
             for value in nodes[index].outputs:
@@ -341,9 +341,7 @@ def _passed(plan: BlockSlices, sliced: Sliced) -> Iterator[Remark]:
 
 def _left(plan: BlockSlices) -> Iterator[Remark]:
     """Yields one remark for each aliasing that removed nodes from their group."""
-    removed: dict[Refusal, list[Node]] = {}
-    for index in sorted(plan.left):
-        removed.setdefault(plan.left[index], []).append(plan.block.nodes[index])
+    removed = grouped((plan.left[index], plan.block.nodes[index]) for index in sorted(plan.left))
     for refusal, nodes in removed.items():
         more = f" ({plural(len(nodes), 'node')} left with it)" if len(nodes) > 1 else ""
         yield Remark("missed", refusal.rule, nodes[0], refusal.because + more, refusal.evidence)

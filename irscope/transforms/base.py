@@ -29,6 +29,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, ParamSpec, Self
 from weakref import WeakValueDictionary
 
+from irscope._base.nested import grouped
 from irscope._base.results import Numbered, Rows
 from irscope._base.words import listed, plural
 from irscope.analysis.per_graph import shapes_of
@@ -130,9 +131,7 @@ class Remarks(Rows[Remark]):
 
     def table(self) -> "pd.DataFrame":
         """One row for each reason: how often it was given, and where first."""
-        alike: dict[tuple[str, str, str], list[Remark]] = {}
-        for remark in self:
-            alike.setdefault((remark.kind, remark.rule, NAMES.sub("%", remark.because)), []).append(remark)
+        alike = grouped(((remark.kind, remark.rule, NAMES.sub("%", remark.because)), remark) for remark in self)
         rows = [(len(several), kind, rule, self._where(several[0]), several[0].because) for (kind, rule, _), several in alike.items()]
         return new_table(rows, columns=["×", "remark", "rule", "where", "why"])
 

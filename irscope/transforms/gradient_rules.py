@@ -1,7 +1,7 @@
 """Decides which nodes can be part of a differentiable subgraph; every refusal names the property that is missing."""
 
 from collections.abc import Iterable
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Final
 
 from irscope.analysis.alias import AliasDb
@@ -180,13 +180,8 @@ class GradientRules:
         self.graph = graph
         self.db = alias_db_of(graph)
         self.grads = may_require_grad(graph, self.db, requires_grad)
-        self._refusals: dict[Node, Refusal | None] = {}
-
-    def refusal(self, node: Node) -> Refusal | None:
+        self.refusal = cache(self._judge)
         """Returns why a node cannot be in any differentiable subgraph; None when it can."""
-        if node not in self._refusals:
-            self._refusals[node] = self._judge(node)
-        return self._refusals[node]
 
     def name(self, value: Value) -> str:
         """Returns a value's printed name, for use in a sentence."""

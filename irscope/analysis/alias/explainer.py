@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
+from irscope._base.nested import grouped
 from irscope._base.results import Drawn, Verdict, no, yes
 from irscope.analysis.alias.paths import Paths, Step
 from irscope.analysis.alias.points_to import EVERYTHING, MIXED, Access, Label, OrderConflict, Place, PointsTo, Reachability, Write
@@ -210,10 +211,7 @@ class Explainer:
 
     @cached_property
     def _writes_of(self) -> Mapping[Node, Sequence[Write]]:
-        found: dict[Node, list[Write]] = {}
-        for write in self._points_to.writes:
-            found.setdefault(write.node, []).append(write)
-        return found
+        return grouped((write.node, write) for write in self._points_to.writes)
 
     def origin(self, value: Value) -> str:
         """The origin of a value's memory in words: `%a is made by aten::mul`."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
+from irscope._base.nested import grouped
 from irscope._base.words import listed
 from irscope.analysis.alias.points_to import Label, Place, PointsTo, Reachability, closure, is_inlined
 from irscope.analysis.effects import OBJECT, Signatures
@@ -52,10 +53,7 @@ class Paths:
 
     @cached_property
     def _members(self) -> Mapping[int, Sequence[int]]:
-        found: dict[int, list[int]] = {}
-        for element, place in enumerate(self._points_to.class_of):
-            found.setdefault(place, []).append(element)
-        return found
+        return grouped((place, element) for element, place in enumerate(self._points_to.class_of))
 
     def describe(self, label: Label) -> str:
         """A value by name, a place in words."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
 from operator import itemgetter
 
+from irscope._base.nested import grouped
 from irscope._base.results import Verdict, no, yes
 from irscope.analysis.alias.explainer import Explainer, lazy
 from irscope.analysis.alias.paths import Step
@@ -221,12 +222,8 @@ class Questions:
     @cached_property
     def _held_by(self) -> Mapping[int, Sequence[tuple[int, Value]]]:
         """Maps a class to its values that are memory, with their positions in the order of definition."""
-        held: dict[int, list[tuple[int, Value]]] = {}
-        class_of = self.sealed.class_of
-        for number, (value, element) in enumerate(self.sealed.element_of.items()):
-            if self.is_memory(value):
-                held.setdefault(class_of[element], []).append((number, value))
-        return held
+        class_of, numbered = self.sealed.class_of, enumerate(self.sealed.element_of.items())
+        return grouped((class_of[element], (number, value)) for number, (value, element) in numbered if self.is_memory(value))
 
     def may_alias_wildcard(self, value: Value | str) -> Verdict:
         """Whether a value may be memory from outside: an input, or memory known to code that is not in the graph."""
@@ -316,10 +313,7 @@ class Questions:
     @cached_property
     def _written(self) -> Mapping[int, Sequence[tuple[int, Node]]]:
         """Maps a class to the nodes that write it, with the positions of the writes in textual order."""
-        written: dict[int, list[tuple[int, Node]]] = {}
-        for number, write in enumerate(self.sealed.writes):
-            written.setdefault(self.sealed.class_of[write.element], []).append((number, write.node))
-        return written
+        return grouped((self.sealed.class_of[write.element], (number, write.node)) for number, write in enumerate(self.sealed.writes))
 
     def accesses(self, node: Node | str) -> ModRef:
         """The memory that a node, its blocks included, reads and writes, if any node writes it; and its other effects."""

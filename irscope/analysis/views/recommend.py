@@ -12,6 +12,7 @@ from itertools import pairwise, permutations
 from math import prod
 from typing import Final, NamedTuple
 
+from irscope._base.nested import grouped
 from irscope.analysis.views.assumed import as_demand
 from irscope.analysis.views.facts import Failure, Placement
 from irscope.analysis.views.placements import Placements
@@ -119,11 +120,8 @@ class Recommendation:
 def recommendations(placements: Placements, demanded: Mapping[Value, object]) -> list[Recommendation]:
     """The best order for each buffer that has a better one, the most bytes first."""
     graph, of = placements.graph, placements.of
-    after: dict[Value, list[Value]] = {}
+    after = grouped((placement.source, value) for value, placement in of.items() if placement.source is not None and not placement.in_place)
     """The results of view ops, copying or not, on each value."""
-    for value, placement in of.items():
-        if placement.source is not None and not placement.in_place:
-            after.setdefault(placement.source, []).append(value)
     roots: dict[Value, None] = {}
     for placement in of.values():
         if placement.kind == "copy" and placement.failure is not None and placement.is_decided and placement.source is not None:

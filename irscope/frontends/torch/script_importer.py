@@ -14,6 +14,7 @@ The value of an attribute decides what reading it becomes:
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any, Final, NamedTuple
 
 from irscope._base.frozen import EMPTY, FrozenDict
@@ -128,9 +129,7 @@ class _Reader:
     """Converts torch's nodes to steps; equal texts of types and source ranges are parsed once."""
 
     def __init__(self, is_live: Callable[[str], bool]) -> None:
-        self.is_live = is_live
-        self.types: dict[str, Type] = {}
-        self.locations: dict[str, Location | None] = {}
+        self.parsed_type, self.parsed_location = cache(parse_type), cache(partial(_location, is_live=is_live))
         self.graphs = 0
 
     def slots(self, values: Any, graph: int) -> tuple[Slot, ...]:
@@ -138,17 +137,10 @@ class _Reader:
         return tuple(Slot(number, "" if name.isdigit() else name, type) for number, name, type in found)  # others have only a number
 
     def type(self, type: Any) -> Type:
-        text = type.str()
-        found = self.types.get(text)
-        if found is None:
-            found = self.types[text] = parse_type(text)
-        return found
+        return self.parsed_type(type.str())
 
     def location(self, node: Any) -> Location | None:
-        text = node.sourceRange()
-        if text not in self.locations:
-            self.locations[text] = _location(text, self.is_live)
-        return self.locations[text]
+        return self.parsed_location(node.sourceRange())
 
     def step(self, node: Any, graph: int, blocks: Sequence[Method]) -> Step:
         kind, inputs = node.kind(), tuple(value.unique() + graph for value in node.inputs())

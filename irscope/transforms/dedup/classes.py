@@ -19,6 +19,7 @@ from itertools import chain
 from typing import Any, Final
 
 from irscope._base.frozen import EMPTY, FrozenDict
+from irscope._base.nested import grouped
 from irscope._base.running import counted, without_collector
 from irscope._base.words import each
 from irscope.errors import UnknownName
@@ -139,9 +140,7 @@ class KernelPieces:
     @cached_property
     def codes(self) -> list[Members]:
         """The kernels grouped by machine code, which is generated again for the comparison; the largest group first."""
-        found: dict[str, list[Node | str]] = {}
-        for name in self.kernels:
-            found.setdefault(self.kernels[name].machine_code, []).append(name)
+        found = grouped((self.kernels[name].machine_code, name) for name in self.kernels)
         return sorted(map(tuple, found.values()), key=lambda names: -len(names))
 
     def late(self, a: Node | str, b: Node | str) -> str:
@@ -233,8 +232,5 @@ class Ladder:
         rest = [members for members in before if self._keys[members[0]] is None]
         if relation == "symbols":
             return [members for members in before if self._keys[members[0]] is not None], rest
-        found: dict[tuple[Token, ...], list[Node | str]] = {}
-        for member, key in self._keys.items():
-            if key is not None:
-                found.setdefault(key, []).append(member)
+        found = grouped((key, member) for member, key in self._keys.items() if key is not None)
         return list(map(tuple, found.values())), rest

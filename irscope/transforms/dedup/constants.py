@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import numpy as np
 
+from irscope._base.nested import grouped
 from irscope._base.results import Verdict, no, yes
 from irscope.analysis.per_graph import alias_db_of
 from irscope.errors import ArgumentError, UnknownName, new_table
@@ -240,9 +241,7 @@ class Constants:
 
     def classes(self, step: ConstantStep) -> list[tuple[str, ...]]:
         """The names in each class, in program order of the first."""
-        found: dict[str, list[str]] = {}
-        for one in self.all:
-            found.setdefault(self.kept(one.name, step), []).append(one.name)
+        found = grouped((self.kept(one.name, step), one.name) for one in self.all)
         return list(map(tuple, found.values()))
 
     def saved_by(self, members: Sequence[str], step: ConstantStep) -> int:
@@ -371,9 +370,7 @@ def _by_memory(constants: Sequence[Stored]) -> Iterator[Sharing]:
 
 def _by_content(constants: Sequence[Stored]) -> Iterator[Sharing]:
     """Yields constants with the same elements as an earlier one."""
-    groups: dict[tuple[str, tuple[int, ...]], list[Stored]] = {}
-    for one in constants:
-        groups.setdefault((one.data.dtype, tuple(one.data.shape)), []).append(one)
+    groups = grouped(((one.data.dtype, tuple(one.data.shape)), one) for one in constants)
     for group in groups.values():
         leaders: dict[bytes, list[Stored]] = {}
         for one in group if len(group) > 1 else ():

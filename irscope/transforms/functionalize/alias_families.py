@@ -12,6 +12,7 @@ capture in loops inside the base's block precedes everything in these loops.
 
 from collections.abc import Container
 from dataclasses import dataclass, field
+from functools import cache, partial
 from typing import Final
 
 from irscope.analysis.per_graph import alias_db_of, shapes_of
@@ -233,7 +234,7 @@ class Families:
         self._scatter = scatter
         shapes = shapes_of(graph)
         self.twins = Twins(graph, shapes)
-        self._steady: dict[Value, bool] = {}
+        self._is_steady = cache(partial(is_steady, graph))  # the users of a list of sizes that all views share are scanned once
         self._reshaped = shapes.reshaped
         self._foreign: set[Block] = set()
         self._unreached: set[Block] = set()
@@ -363,12 +364,6 @@ class Families:
         if node.op == "aten::view" and not isinstance(node.inputs[1].type, ListType):
             return False  # the same bytes as another element type
         return all(map(self._is_steady, node.inputs[1:]))
-
-    def _is_steady(self, value: Value) -> bool:
-        """Computed once for each value: the users of a list of sizes that all views share would be scanned for each view."""
-        if value not in self._steady:
-            self._steady[value] = is_steady(self.graph, value)
-        return self._steady[value]
 
     def _returns_itself(self, node: Node) -> bool:
         """Whether the node returns its operand: a dropout that drops nothing, or `contiguous` of a contiguous tensor."""

@@ -38,6 +38,7 @@ Source of the idea: PyTorch's functionalization (2021), which works by tracing; 
 
 from collections.abc import Container
 
+from irscope._base.nested import grouped
 from irscope._base.words import plural
 from irscope.errors import public
 from irscope.ir import Graph, Node, Value, graph_of
@@ -100,13 +101,9 @@ def _passed(write: Write) -> Remark:
 
 def _missed(families: Families) -> list[Remark]:
     """Returns one remark for each obstacle, at the first write that it keeps in place."""
-    grouped: dict[tuple[object, ...], list[tuple[Node, Refusal]]] = {}
-    for node, refusal in families.refusals:
-        grouped.setdefault((refusal.rule, *(refusal.evidence or (node.op,))), []).append((node, refusal))
-    found = [(*refusals[0], len(refusals)) for refusals in grouped.values()]
-    late: dict[Escape, list[Write]] = {}
-    for capture, write in sorted((pair for family in families.all for pair in family.late), key=lambda pair: pair[1].time):
-        late.setdefault(capture, []).append(write)
+    alike = grouped(((refusal.rule, *(refusal.evidence or (node.op,))), (node, refusal)) for node, refusal in families.refusals)
+    found = [(*refusals[0], len(refusals)) for refusals in alike.values()]
+    late = grouped(sorted((pair for family in families.all for pair in family.late), key=lambda pair: pair[1].time))
     for capture, writes in late.items():
         found.append((writes[0].node, _captured(families.graph, capture), len(writes)))
     found.sort(key=lambda item: families.graph.position[item[0]])

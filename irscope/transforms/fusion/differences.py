@@ -9,6 +9,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
+from irscope._base.nested import grouped
 from irscope._base.results import Verdict
 from irscope.errors import ArgumentError
 from irscope.ir import Node, TensorType, Value
@@ -67,10 +68,7 @@ def nearest_pair(fusion: GivenFusion, one: Sequence[Any], other: Sequence[Any]) 
     nearest. And the pairs of which one reads the other, and that no kernel computes together."""
     groups = {node: {*fusion.groups_of(node)} for node in {*one, *other}}
     is_one = len(groups) == 1
-    held: dict[Node, list[Any]] = {}
-    for node in other:
-        for group in groups[node]:
-            held.setdefault(group, []).append(node)
+    held = grouped((group, node) for node in other for group in groups[node])
     shared = (
         (node, mate)
         for node in one

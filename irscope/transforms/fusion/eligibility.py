@@ -220,18 +220,13 @@ class Eligibility:
         self.db = alias_db_of(graph)
         self._shapes = shapes_of(graph)
         self.is_made = self._shapes.is_made
-        self._refusals: dict[Node, Refusal | None] = {}
+        self.refusal = cache(self._judge)
+        """Returns why a node cannot be in any group; None when it can."""
         self._trials: dict[object, _Trial] = {}
         self._axes: dict[Node, tuple[int, ...]] = {}
         self._work: dict[Node, tuple[int, float]] = {}
         self._parts: dict[Node, int] = {}
         self._types: dict[Value, TensorType | None] = {}
-
-    def refusal(self, node: Node) -> Refusal | None:
-        """Returns why a node cannot be in any group; None when it can."""
-        if node not in self._refusals:
-            self._refusals[node] = self._judge(node)
-        return self._refusals[node]
 
     def tensor_type(self, value: Value) -> TensorType | None:
         if value in self._types:

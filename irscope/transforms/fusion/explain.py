@@ -7,7 +7,7 @@ looked up and not guessed: with nothing merged the two are no obstacle to each o
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -337,7 +337,8 @@ class Memory:
         self._made = rules.graph.producer
         self._parts: dict[Value, Part] = {}
         self._numbers: dict[object, int] = {}
-        self._sizes: dict[Value, Num] = {}
+        self.size = cache(self._occupied)
+        """The bytes that a tensor occupies: indices of the same element count once."""
         self._sizes_of_types: dict[object, Num] = {}
         self._traffic: dict[Node, tuple[Num, Num]] = {}
         self._saved: dict[BlockPlan, Mapping[tuple[int, int], Num]] = {}
@@ -472,13 +473,6 @@ class Memory:
         if isinstance(reader, Node) and reader.op == "prim::ListUnpack":
             return reader.outputs
         return [value for value in node.outputs if self._rules.is_made(value)]
-
-    def size(self, value: Value) -> Num:
-        """The bytes that a tensor occupies: indices of the same element count once."""
-        size = self._sizes.get(value)
-        if size is None:
-            size = self._sizes[value] = self._occupied(value)
-        return size
 
     def _occupied(self, value: Value) -> Num:
         found = self._rules.tensor_type(value)

@@ -6,6 +6,7 @@ from heapq import heappop, heappush
 from time import perf_counter
 from typing import Final, Literal, NamedTuple
 
+from irscope._base.nested import grouped
 from irscope._base.running import progress, without_collector
 from irscope.analysis.alias import AliasDb
 from irscope.analysis.dependence import dependences_by
@@ -77,10 +78,7 @@ class Chain(NamedTuple):
 
 def chains_of(graph: Graph) -> Iterator[Chain]:
     """Yields the chains of copies in which each copy but the last is the base of exactly one other."""
-    onward: dict[Value, list[Node]] = {}
-    for node in graph.nodes():
-        if node.op in PATCHES:
-            onward.setdefault(node.inputs[0], []).append(node)
+    onward = grouped((node.inputs[0], node) for node in graph.nodes() if node.op in PATCHES)
     for base in list(onward):
         producer = graph.producer.get(base)
         if producer is not None and producer.op in PATCHES:

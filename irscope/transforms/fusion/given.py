@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from irscope._base.frozen import FrozenDict
+from irscope._base.nested import grouped
 from irscope._base.results import Verdict
 from irscope._base.running import without_collector
 from irscope._base.words import listed, plural
@@ -183,11 +184,7 @@ class GivenFusion(Fusion):
 
     @cached_property
     def _reasons_by_id(self) -> Mapping[int, Sequence[int]]:
-        found: dict[int, list[int]] = {}
-        for place, reason in enumerate(self.reasons):
-            for node in reason.a | reason.b:
-                found.setdefault(node.id, []).append(place)
-        return found
+        return grouped((node.id, place) for place, reason in enumerate(self.reasons) for node in reason.a | reason.b)
 
 
 def given_fusion(

@@ -8,6 +8,7 @@ both graphs: a group is identified by its last node, keeps its id while it grows
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from math import prod
 from typing import Any, Final
 
@@ -22,7 +23,7 @@ from irscope.ops.type_rules import is_contiguous, static_shape
 from irscope.transforms.base import PassRecord, Remark, starts_at, timed
 from irscope.transforms.cleanup import constant_node, moves_on, ops_of_turn
 from irscope.transforms.fusion.block_plan import BlockPlan
-from irscope.transforms.fusion.domains import Domain, NodeProfiles, profiles_of
+from irscope.transforms.fusion.domains import NodeProfiles, profiles_of
 from irscope.transforms.fusion.eligibility import Eligibility, unpacked_cut
 from irscope.transforms.fusion.planning import fusible_blocks
 from irscope.transforms.grouping import (
@@ -122,14 +123,13 @@ def _merge_edits(plan: BlockPlan, group_of: dict[Node, Node]) -> list[Edit]:
     """The merges of a plan in the order in which they were decided."""
     edits: list[Edit] = []
     names, nodes = plan.rules.graph.names, plan.block.nodes
-    formatted: dict[Domain, str] = {}
+    text_of = cache(str)
     for merge in plan.merges:
         producer, consumer = nodes[merge.producer], nodes[merge.consumer]
         group = group_of.get(consumer)
         if group is None:
             continue
-        if (space := formatted.get(merge.domain)) is None:
-            space = formatted[merge.domain] = str(merge.domain)
+        space = text_of(merge.domain)
         a, b = names[producer.outputs[0]], names[consumer.outputs[0]]
         if merge.is_sibling:
             both = f" both read %{names[merge.shared]}" if merge.shared is not None else " become one kernel"

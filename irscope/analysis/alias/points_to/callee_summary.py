@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from irscope._base.nested import grouped
 from irscope.analysis.alias.points_to.builder import PointsToBuilder, Shared
 from irscope.analysis.alias.points_to.elements import Elements, Structure
 from irscope.analysis.alias.points_to.graph import Called, Effects, Label, Place
@@ -119,11 +120,7 @@ class _Cut:
             self.roots = dict.fromkeys(range(count))
             found = {root: tuple(self._edges.get(root, ())) for root in self.roots}
         marks = {shape: self._spread(w.element for w in builder.writes if w.to_shape >= shape) for shape in (0, 1)}
-        reached: dict[int, list[int]] = {}
-        for root, targets in found.items():
-            for target in targets:
-                if target not in self.roots:
-                    reached.setdefault(target, []).append(root)
+        reached = grouped((target, root) for root, targets in found.items() for target in targets if target not in self.roots)
         first: dict[tuple[object, ...], int] = {}
         stands = {memory: first.setdefault((*by, memory in marks[0], memory in marks[1]), memory) for memory, by in reached.items()}
         """Maps each memory created by the callee to the representative of all memories indistinguishable from it."""

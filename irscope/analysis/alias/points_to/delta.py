@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, NoReturn, TypeVar
 
+from irscope._base.nested import grouped
 from irscope.analysis.alias.points_to.builder import OutsideMemory
 from irscope.analysis.alias.points_to.elements import Elements, Structure, Structures
 from irscope.analysis.alias.points_to.graph import Label, PointsTo, Reachability, Write, closure, make_place
@@ -411,10 +412,7 @@ class FollowedReach(Reachability):
 
     @cached_property
     def _above(self) -> Mapping[int, Sequence[int]]:
-        added: dict[int, list[int]] = {}
-        for source, targets in self.new_targets.items():
-            for target in targets:
-                added.setdefault(target, []).append(source)
+        added = grouped((target, source) for source, targets in self.new_targets.items() for target in targets)
         base = self.base_reach._above
         return ChainMap({target: (*base.get(target, ()), *found) for target, found in added.items()}, base)  # type: ignore[arg-type]
 

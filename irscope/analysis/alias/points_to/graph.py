@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any, Final, Literal, NamedTuple
 
 from irscope._base.frozen import fast_constructor
+from irscope._base.nested import grouped
 from irscope._base.words import in_dot
 from irscope.ir import Node, Value
 
@@ -345,11 +346,7 @@ class Reachability:
 
     @cached_property
     def _above(self) -> Mapping[int, Sequence[int]]:
-        above: dict[int, list[int]] = {}
-        for source, targets in self.points_to.targets.items():
-            for target in targets:
-                above.setdefault(target, []).append(source)
-        return above
+        return grouped((target, source) for source, targets in self.points_to.targets.items() for target in targets)
 
     @cached_property
     def region(self) -> Sequence[int]:
@@ -426,13 +423,7 @@ def points_to_dot(points_to: PointsTo, reach: Reachability, words: Callable[[Lab
     return "\n".join([*head, *boxes, *arrows, "}"])
 
 
-def _members(points_to: PointsTo) -> Mapping[int, list[Label]]:
+def _members(points_to: PointsTo) -> Mapping[int, Sequence[Label]]:
     """The labels of each class: its values; if it has none, the places of its elements."""
-    found: dict[int, list[Label]] = {}
-    for value, element in points_to.element_of.items():
-        found.setdefault(points_to.class_of[element], []).append(value)
-    named = set(found)
-    for element, place in enumerate(points_to.class_of):
-        if place not in named:
-            found.setdefault(place, []).append(points_to.labels[element])
-    return found
+    named = grouped((points_to.class_of[element], value) for value, element in points_to.element_of.items())
+    return named | grouped((place, points_to.labels[element]) for element, place in enumerate(points_to.class_of) if place not in named)

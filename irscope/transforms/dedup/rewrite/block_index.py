@@ -14,7 +14,7 @@ operand, payload by payload.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import Final
 
 from irscope.analysis.dependence import dependences
@@ -57,14 +57,9 @@ class BlockIndex:
             for slot, (place, number) in enumerate(row):
                 if place != OUTSIDE:
                     self.users[place].append((number, slot, reader))
-        self._pieces: dict[Block, Piece] = {}
+        self.piece = cache(partial(inner_piece, self.graph))
+        """A block of a node as a piece."""
         self.looks = _number_looks(self)
-
-    def piece(self, node: Node, block: Block) -> Piece:
-        """A block of a node as a piece, as by `inner_piece`, cached."""
-        if block not in self._pieces:
-            self._pieces[block] = inner_piece(self.graph, node, block)
-        return self._pieces[block]
 
     @cached_property
     def before(self) -> list[tuple[int, ...]]:

@@ -57,6 +57,7 @@ from graphlib import CycleError, TopologicalSorter
 from operator import lt
 from typing import Final
 
+from irscope._base.nested import grouped
 from irscope.ir import CONTROL_FLOW, Graph
 from irscope.transforms.dedup.rewrite.block_index import OUTSIDE, BlockIndex, same_region
 from irscope.transforms.dedup.rewrite.repeat import Repeat
@@ -83,9 +84,7 @@ def seed_classes(index: BlockIndex) -> Iterator[list[list[int]]]:
 
 
 def _classes(colours: Sequence[int]) -> list[list[int]]:
-    found: dict[int, list[int]] = {}
-    for place, colour in enumerate(colours):
-        found.setdefault(colour, []).append(place)
+    found = grouped((colour, place) for place, colour in enumerate(colours))
     return [places for places in found.values() if len(places) > 1]
 
 

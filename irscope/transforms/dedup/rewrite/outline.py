@@ -24,9 +24,10 @@ from itertools import count
 from typing import Final
 
 from irscope._base.frozen import FrozenDict
+from irscope._base.nested import grouped
 from irscope._base.running import counted
 from irscope._base.words import each, plural
-from irscope.ir import Block, Erased, Graph, Merged, Module, Node, Rewriter, Symbol, Value, make_node, make_value, new_id
+from irscope.ir import Erased, Graph, Merged, Module, Node, Rewriter, Symbol, Value, make_node, make_value, new_id
 from irscope.ir.module import reference_to
 from irscope.transforms.dedup.matching import differences, match
 from irscope.transforms.dedup.piece import Piece, format_holes
@@ -69,10 +70,7 @@ class RegionPieces:
         number_of = {repeat.places[place]: class_of[name] for name, (repeat, place) in self.place_of.items() if name in class_of}
         found: list[Repeat] = []
         for repeat in self.repeats:
-            by_class: dict[int, list[int]] = {}
-            for place, nodes in enumerate(repeat.places):
-                if nodes in number_of:
-                    by_class.setdefault(number_of[nodes], []).append(place)
+            by_class = grouped((number_of[nodes], place) for place, nodes in enumerate(repeat.places) if nodes in number_of)
             found += [repeat.at(places) for places in by_class.values() if len(places) > 1]
         return found
 
@@ -114,9 +112,7 @@ def why_left(repeat: Repeat) -> str:
 def _calling(graph: Graph, named: Mapping[str, Repeat]) -> Graph:
     """The graph with calls in place of the regions, and without the constants that only they read."""
     rewriter = Rewriter(graph)
-    by_block: dict[Block, list[tuple[str, Repeat]]] = {}
-    for name, repeat in named.items():
-        by_block.setdefault(repeat.block, []).append((name, repeat))
+    by_block = grouped((repeat.block, (name, repeat)) for name, repeat in named.items())
     for block, called in by_block.items():
         calls = {place[0]: _call(name, repeat, at) for name, repeat in called for at, place in enumerate(repeat.places)}
         inside = {node for _, repeat in called for place in repeat.places for node in place}

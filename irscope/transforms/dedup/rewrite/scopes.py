@@ -8,6 +8,7 @@ repeated regions.
 
 from collections.abc import Mapping
 
+from irscope._base.nested import grouped
 from irscope._base.words import each
 from irscope.ir import Graph
 from irscope.ops.op import PYTHON_CATEGORIES
@@ -66,9 +67,7 @@ def _by_path(index: BlockIndex) -> dict[str, list[int]]:
 def _find_repeated(index: BlockIndex, found: Mapping[str, list[int]]) -> list[list[list[int]]]:
     """The places of each repeated region: outer regions first, and no further regions within them."""
     taken: set[int] = set()
-    looks: dict[tuple[int, ...], list[list[int]]] = {}
-    for nodes in found.values():
-        looks.setdefault(tuple([index.looks[node] for node in nodes]), []).append(nodes)
+    looks = grouped((tuple([index.looks[node] for node in nodes]), nodes) for nodes in found.values())
     chosen: list[list[list[int]]] = []
     for places in looks.values():
         held, free = set(taken), list[list[int]]()

@@ -2,6 +2,8 @@
 
 A program may be nested a hundred thousand deep, so what walks one does without the Python stack; values are not (`map_leaves`)."""
 
+import inspect
+import re
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -86,6 +88,25 @@ def leaves_by_path(nested: Any) -> Iterator[tuple[tuple[Any, ...], Any]]:
             yield path, item
             continue
         stack.extend(((*path, key), part) for key, part in reversed(inside))
+
+
+def step_of(part: Any) -> Any:
+    """One step of a path as torch and JAX describe it: a key, an index, or a field name."""
+    return getattr(part, "key", getattr(part, "idx", getattr(part, "name", part)))
+
+
+def argument_names(function: Any, paths: Sequence[Any], nameless: str = "arg") -> list[str]:
+    """Names such as `x`, `params.w`, `layers.0.b` for the leaves of the arguments of a function or module: the parameter and the path."""
+    try:
+        parameters = list(inspect.signature(getattr(function, "forward", function)).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    plain = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    names = []
+    for first, *rest in paths:
+        head = plain[first.idx] if first.idx < len(plain) else f"{nameless}{first.idx}"
+        names.append(".".join(re.sub(r"\W", "_", str(part)) for part in (head, *map(step_of, rest)) if str(part)))
+    return names
 
 
 # Interpreters of nested blocks are written as if they recursed: a generator yields the generator to run, and is sent its result.

@@ -18,7 +18,7 @@ from typing import Any, Final
 import numpy as np
 
 from irscope._base.loaded_code import loaded_files
-from irscope._base.nested import leaves_by_path
+from irscope._base.nested import argument_names, leaves_by_path, step_of
 from irscope.errors import ArgumentError, CaptureError, MissingExtra, RunError
 from irscope.frontends.mlir.types import ELEMENTS, is_plain_string
 from irscope.frontends.refusals import failed_at, first_line
@@ -66,11 +66,11 @@ def load(source: Any, args: Sequence[Any], *, name: str | None = None) -> Graph:
     return _ordered(graph, source, args, kept)
 
 
-def _require() -> Any:
+def _require(purpose: str = "to load a JAX function") -> Any:
     try:
         import jax
     except ImportError:
-        raise MissingExtra("jax", extra="jax", purpose="to load a JAX function") from None
+        raise MissingExtra("jax", extra="jax", purpose=purpose) from None
     return jax
 
 
@@ -203,12 +203,8 @@ def _imported(lowered: Any, name: str | None) -> Graph:
 
 def _with_unread(graph: Graph, lowered: Any) -> Graph:
     """Adds an input for each argument that the function does not read, which `lower` leaves out."""
-    jax = _require()
-    described = jax.tree_util.tree_leaves(lowered.args_info)
-    if len(described) == len(graph.inputs):
-        return graph
-    read = getattr(getattr(lowered, "_lowering", None), "compile_args", {}).get("kept_var_idx", ())
-    if len(read) != len(graph.inputs) or not all(index < len(described) for index in read):
+    described, read = _described(lowered)
+    if len(described) == len(graph.inputs) or len(read) != len(graph.inputs) or max(read, default=0) >= len(described):
         return graph
     inputs = iter(graph.inputs)
     params = [
@@ -233,34 +229,17 @@ def _ordered(graph: Graph, source: Any, args: Sequence[Any], kept: bool) -> Grap
     paths, _ = jax.tree_util.tree_flatten_with_path(tuple(args))
     if len(paths) != len(graph.inputs):
         return graph
-    places = {tuple(map(_key, path)): index for index, (path, _) in enumerate(paths)}
+    places = {tuple(map(step_of, path)): index for index, (path, _) in enumerate(paths)}
     ways = [path for path, _ in leaves_by_path(tuple(args)) if path in places]
     order = [places[path] for path in ways]
     if len(order) != len(paths):  # containers that only JAX flattens
         order, ways = list(range(len(paths))), []
-    names = list(_names(source, [path for path, _ in paths]))
+    names = argument_names(source, [path for path, _ in paths])
     renamed = {value: make_value(value.id, value.type, title) for value, title in zip(graph.inputs, names, strict=True)}
     nested = any(len(way) > 1 for way in ways)
     body = renamed_body(graph.body, renamed)
     body = make_block(body.id, tuple([body.params[index] for index in order]), body.nodes, body.returns)
     return replace(graph, body=body, argument_paths=tuple(ways) if nested else ())
-
-
-def _key(part: Any) -> Any:
-    """Returns one step of JAX's path to a leaf: a key, an index, or a field name."""
-    return getattr(part, "key", getattr(part, "idx", getattr(part, "name", part)))
-
-
-def _names(source: Any, paths: Sequence[Any]) -> Iterator[str]:
-    """Yields names such as `x`, `params.w`, `layers.0.b`: the parameter's name and the path to the leaf."""
-    try:
-        parameters = list(inspect.signature(source).parameters.values())
-    except (TypeError, ValueError):
-        parameters = []
-    plain = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    for first, *rest in paths:
-        head = plain[first.idx] if first.idx < len(plain) else f"arg{first.idx}"
-        yield ".".join(re.sub(r"\W", "_", str(part)) for part in (head, *map(_key, rest)) if str(part))
 
 
 # Runs a `stablehlo::` or `chlo::` node as a function of NumPy arrays, compiled by JAX's own XLA for this machine's CPU.
@@ -285,11 +264,9 @@ def function(node: Node) -> Callable[..., Any]:
     if name == "custom_call" and not target.startswith(_TARGETS):
         why = f"only the program that registered the custom call {target!r} can run it"
         raise RunError(why, where=repr(node), rule="unknown-op", hint="run the program up to it, or replace it")
-    try:
-        import jax
-        from jax.extend import backend
-    except ImportError:
-        raise MissingExtra("jax", extra="jax", purpose=f"to run {node.op}") from None
+    jax = _require(f"to run {node.op}")
+    from jax.extend import backend
+
     device = backend.get_backend("cpu").local_devices()[0]
     compiled: dict[tuple[TensorType, ...], Any] = {}
 

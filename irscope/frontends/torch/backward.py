@@ -8,15 +8,14 @@ The results are the loss, or the outputs, followed by one gradient for each para
 `requires_grad`, named after it (`%grad_fc.weight`, `%grad_x`). `Graph.gradients` maps names to results.
 """
 
-import inspect
 import operator
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any, Final
 
+from irscope._base.nested import argument_names
 from irscope.errors import ArgumentError, CaptureError, IrscopeError
 from irscope.frontends.torch.capture import CAPTURE_LOCK, capturing, modes_of, roots_of
 from irscope.frontends.torch.export_importer import import_exported
@@ -139,7 +138,8 @@ class _Capture:
         pytree = self.torch.utils._pytree
         self.nested = (*args, *targets)
         leaves, self.shape = pytree.tree_flatten((tuple(args), tuple(targets)))
-        names = argument_names(source, args, pytree) + argument_names(loss, (None, *targets), pytree, "target")[1:]
+        ways, given = ([path for path, _ in pytree.tree_flatten_with_path(each)[0]] for each in ((*args,), (None, *targets)))
+        names = argument_names(source, ways) + argument_names(loss, given, "target")[1:]
         self.given = [
             _Entry(apart(name, taken), "USER_INPUT", leaf, isinstance(leaf, self.torch.Tensor) and leaf.requires_grad)
             for name, leaf in zip(names, leaves, strict=True)
@@ -438,18 +438,3 @@ def call_results(module: Any, returned: Sequence[Any], names: Sequence[str]) -> 
     for node in module.graph.nodes:
         if node.op == "call_function" and node.name in clear:
             node.name += "_"
-
-
-def argument_names(source: Any, args: Sequence[Any], pytree: Any, nameless: str = "arg") -> list[str]:
-    """Returns a name per leaf, such as `x`, `state.h`, `layers.0`: the parameter and the path to the leaf."""
-    try:
-        parameters = list(inspect.signature(getattr(source, "forward", source)).parameters.values())
-    except (TypeError, ValueError):
-        parameters = []
-    plain = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    names = []
-    for (first, *rest), _ in pytree.tree_flatten_with_path(tuple(args))[0]:
-        head = plain[first.idx] if first.idx < len(plain) else f"{nameless}{first.idx}"
-        parts = [str(getattr(key, "key", getattr(key, "idx", getattr(key, "name", key)))) for key in rest]
-        names.append(".".join(re.sub(r"\W", "_", part) for part in (head, *parts)))
-    return names

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
+from itertools import zip_longest
+from math import prod
 from typing import Any, Final, TypeVar
 
 from irscope.ir import FLOAT, INT, NONE, NOT_CONSTANT, Erased, Graph, Node, OpSchema, TensorType, Type, Value, argument_type, constant_of
@@ -27,6 +29,7 @@ from irscope.ops.traits import (
     NUMBER_OF_A_TENSOR,
     SHAPED_BY_ELEMENTS,
     STOPS,
+    WRITES_INDEXED,
 )  # fmt: skip
 
 # Ops of languages that are functional by construction, whose tensors are values without memory.
@@ -334,6 +337,38 @@ def _op_files() -> Mapping[str, tuple[Op, ...]]:
         for op in importlib.import_module(f"irscope.ops.{name}").OPS:
             table[op.name] = (*table.get(op.name, ()), op)
     return table
+
+
+def elements_indexed(node: Node, operands: Sequence[Any]) -> int | None:
+    """How many elements of its first operand an op writes where indices say which; None if all, or if that is not known. Operands are
+    tensors or their types, numbers, and lists of these."""
+    if node.op not in WRITES_INDEXED:
+        return None
+    first, place = operands[:2]
+    if isinstance(place, list | tuple):  # an index for each axis, or None
+        named = [index for index in place if index is not None]
+        if any(str(getattr(index, "dtype", "bool")).endswith("bool") for index in named):
+            return None
+        free = [extent for extent, index in zip_longest(first.shape or (), place) if index is None]
+    elif "index_put" in node.op:  # the list is not known
+        return None
+    else:
+        free, named = [], [operand for operand in operands[1:] if hasattr(operand, "shape")][:1]
+        if "index_" in node.op:
+            if not isinstance(place, int):
+                return None
+            free = [extent for axis, extent in enumerate(first.shape or ()) if axis != place % max(len(first.shape), 1)]
+    shapes = [first.shape, *(index.shape for index in named)]
+    if any(shape is None or not all(isinstance(extent, int) for extent in shape) for shape in shapes):
+        return None
+    axes = zip_longest(*(tuple(shape)[::-1] for shape in shapes[1:]), fillvalue=1)
+    found: int = prod(free) * prod(0 if 0 in axis else max(axis) for axis in axes)
+    return found
+
+
+def reads_indexed(node: Node, operands: Sequence[Any]) -> bool:
+    """Whether a write by indices adds to what is there."""
+    return "_add" in node.op or "_reduce" in node.op or (len(operands) > 3 and operands[3] is True)
 
 
 # Finds nodes that compute in torch's default floating-point type, which the type rules assume to be float32.

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from irscope._base.words import byte_count, plural, time_words
 from irscope.analysis.per_graph import views_of
 from irscope.ir import GROUPS, Graph, Node, TensorType
-from irscope.ops.traits import MAY_COPY
+from irscope.ops.traits import MAY_COPY, PATCHES
 from irscope.ops.view_steps import Num, byte_words, is_unknown
 from irscope.report.box_tree import writes_memory
 from irscope.report.pages.details import Inspection
@@ -40,6 +40,7 @@ def headline(exploration: Exploration, inspection: Inspection) -> list[Count]:
         unsure = _maybe_copies(fusion.rules.graph)
         hint = "memory traffic of the fused ops, one by one and as groups"
         hint += f"; {plural(unsure, 'op')} that may be a view or a copy, as strides decide, counted as views" if unsure else ""
+        hint += _copies_of_writes(fusion.original, fusion.rules.graph)
         counts.append(Count(label="moved by the groups", value=f"{byte_words(before)} → {byte_words(after)}", selects=groups, hint=hint))
     writes = [node.id for node in exploration.graph.nodes() if writes_memory(exploration.graph, node)]
     counts.append(_count(len(writes), "in-place write", writes, "nodes that write memory which others may see"))
@@ -112,8 +113,20 @@ def history_headline(history: History, timeline: TimelineView | None) -> list[Co
     if groups:
         counts.append(_count(len(groups), "fusion group", groups, "groups that the steps made"))
     if saved:
-        counts.append(Count(label="saved", value=byte_count(saved), selects=[], hint="memory traffic that the steps avoid"))
+        hint = f"memory traffic that the steps avoid{_copies_of_writes(history.initial, history.final)}"
+        counts.append(Count(label="saved", value=byte_count(saved), selects=[], hint=hint))
     return counts
+
+
+def _copies_of_writes(before: Graph, after: Graph) -> str:
+    """What is said of writes of a part that passes made copies of the whole, which move more by themselves; empty if there are none."""
+    made = {node.id for node in after.nodes() if node.op in PATCHES}.difference(node.id for node in before.nodes())
+    count = (
+        "counts as a copy of the whole, as the passes made it"
+        if len(made) == 1
+        else "count as copies of the whole, as the passes made them"
+    )
+    return f"; {plural(len(made), 'write')} of a part {count}" if made else ""
 
 
 def _maybe_copies(graph: Graph) -> int:

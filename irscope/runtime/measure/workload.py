@@ -12,7 +12,6 @@ window. Unknown ops are listed, not guessed.
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 from math import prod
 from typing import Any, Final
 
@@ -22,7 +21,7 @@ from irscope._base.nested import leaves
 from irscope.ir import Graph, Node
 from irscope.ops.expr import NoExpression, flops_at_a_point, input_element, number
 from irscope.ops.nn.convolution import spread
-from irscope.ops.registry import category_of, effect_of, named_inputs, op_of, read_of, schema_of
+from irscope.ops.registry import category_of, effect_of, elements_indexed, named_inputs, op_of, read_of, reads_indexed, schema_of
 from irscope.ops.traits import CREATES_LIKE, LOOKS_UP, MOVES_NOTHING, OVERWRITES, WRITES_INDEXED
 from irscope.ops.view_steps import ByteSet, byte_set, bytes_covered
 from irscope.runtime.arrays import Library, is_cupys
@@ -138,28 +137,14 @@ def part_read(node: Node, operands: Sequence[Any], results: Sequence[Any]) -> in
     if node.op in LOOKS_UP:
         return bytes_of(results)
     if node.op in WRITES_INDEXED:
-        adds = "_add" in node.op or "_reduce" in node.op or (len(operands) > 3 and operands[3] is True)
-        return part_written(node, operands) if adds else 0
+        return part_written(node, operands) if reads_indexed(node, operands) else 0
     return 0 if node.op in OVERWRITES or node.op in CREATES_LIKE else None
 
 
 def part_written(node: Node, operands: Sequence[Any]) -> int | None:
     """Returns how many bytes of its first operand a node writes, where indices say which; None for all of it."""
-    if node.op not in WRITES_INDEXED:
-        return None
-    first, place = operands[:2]
-    elements: int
-    if isinstance(place, list | tuple):  # an index for each axis, or None
-        named = [index for index in place if index is not None]
-        if any(str(index.dtype).endswith("bool") for index in named):
-            return None
-        free = prod(extent for extent, index in zip_longest(first.shape, place) if index is None)
-        elements = prod(np.broadcast_shapes(*(tuple(index.shape) for index in named))) * free
-    else:
-        elements = prod(next(tuple(operand.shape) for operand in operands[1:] if hasattr(operand, "shape")))
-        if "index_" in node.op:
-            elements *= prod(first.shape) // max(first.shape[place], 1)
-    return min(elements * int(first.itemsize), bytes_of([first]))
+    found = elements_indexed(node, operands)
+    return None if found is None else min(found * int(operands[0].itemsize), bytes_of(operands[:1]))
 
 
 def _size(place: ByteSet) -> int:

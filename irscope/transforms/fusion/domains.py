@@ -5,12 +5,14 @@ else. For views, and for ops that may return their operand, it depends on more: 
 result, are properties of the program and not of the form.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from irscope.analysis.per_graph import once, shapes_of
 from irscope.analysis.shapes import NodeSignature
+from irscope.errors import ArgumentError
 from irscope.ir import NOT_CONSTANT, Dim, Graph, Node, TensorType, Value, count_uses
 from irscope.ops.registry import bind, effect_of, op_of
 from irscope.ops.traits import JOINS, KEEPS_ORDER, PATCHES
@@ -299,3 +301,26 @@ class _Sizes(dict[Value, Num]):
     def __missing__(self, value: Value) -> Num:
         size = self[value] = self._rules.size_in_bytes(value)
         return size
+
+
+# Speeds that people name.
+
+DEFAULT_BANDWIDTH: Final = "20 GB/s"
+"""About the memory bandwidth that two cores of a server reach."""
+
+_UNITS: Final = {"B": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
+
+
+def bytes_per_second(bandwidth: str | float) -> float:
+    """Returns a memory bandwidth in bytes per second.
+    >>> bytes_per_second("20 GB/s"), bytes_per_second("3.35 TB/s"), bytes_per_second(5e9)
+    (20000000000.0, 3350000000000.0, 5000000000.0)
+    """
+    found = re.fullmatch(r"\s*([0-9.]+)\s*([kMGT]?B)/s\s*", bandwidth) if isinstance(bandwidth, str) else None
+    try:
+        speed = float(found[1]) * _UNITS[found[2]] if found else float(bandwidth) * (not isinstance(bandwidth, bool))
+    except (TypeError, ValueError):
+        speed = 0.0
+    if not 0 < speed < float("inf"):
+        raise ArgumentError(f"{bandwidth!r} is not a bandwidth", hint="a text such as '20 GB/s', or bytes per second as a number")
+    return speed

@@ -4,7 +4,6 @@ A reason that is the policy's own, or the consequence of an earlier merge, says 
 looked up and not guessed: with nothing merged the two are no obstacle to each other, and a plan by bytes has them in one group.
 """
 
-import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
@@ -12,16 +11,27 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from irscope.analysis.per_graph import once, views_of
-from irscope.errors import ArgumentError, new_table
+from irscope.errors import new_table
 from irscope.ir import CONTROL_FLOW, GROUPS, ITEM_SIZE, NOT_CONSTANT, Block, Graph, Node, TensorType, Value
 from irscope.ops.op import PYTHON_CATEGORIES
-from irscope.ops.registry import category_of, effect_of, lookup, read_of
-from irscope.ops.traits import ALWAYS_SHARES, CREATES_LIKE, JOINS, LOOKS_UP, MOVES_NOTHING, OVERWRITES, PACKS_SEQUENCE, PATCHES
+from irscope.ops.registry import category_of, effect_of, elements_indexed, lookup, read_of, reads_indexed
+from irscope.ops.traits import (
+    ALWAYS_SHARES,
+    CREATES_LIKE,
+    JOINS,
+    LOOKS_UP,
+    MOVES_NOTHING,
+    OVERWRITES,
+    PACKS_SEQUENCE,
+    PATCHES,
+    WRITES_INDEXED,
+)
 from irscope.ops.type_rules import static_shape
 from irscope.ops.view_steps import KINDS, Num, byte_set, byte_words, formula, is_at_least, is_unknown, quotient, tensor_bytes, typical
 from irscope.transforms.base import LateRemark, Remark
 from irscope.transforms.functionalize import why_in_place
 from irscope.transforms.fusion.block_plan import NOWHERE, BlockPlan, Candidate
+from irscope.transforms.fusion.domains import DEFAULT_BANDWIDTH, bytes_per_second
 from irscope.transforms.fusion.eligibility import Eligibility, format_space
 from irscope.transforms.fusion.planning import POLICIES, Policy
 from irscope.transforms.grouping import Refusal, explain_path, ties_along
@@ -249,26 +259,6 @@ def _unfit(plan: BlockPlan) -> Iterator[tuple[object, Refusal, Value | Node]]:
 
 # Costs of fusion groups as a table: memory traffic of the ops and of the kernel, arithmetic, and time at a memory bandwidth.
 
-DEFAULT_BANDWIDTH: Final = "20 GB/s"
-"""About the memory bandwidth that two cores of a server reach."""
-
-_UNITS: Final = {"B": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
-
-
-def bytes_per_second(bandwidth: str | float) -> float:
-    """Returns a memory bandwidth in bytes per second.
-    >>> bytes_per_second("20 GB/s"), bytes_per_second("3.35 TB/s"), bytes_per_second(5e9)
-    (20000000000.0, 3350000000000.0, 5000000000.0)
-    """
-    found = re.fullmatch(r"\s*([0-9.]+)\s*([kMGT]?B)/s\s*", bandwidth) if isinstance(bandwidth, str) else None
-    try:
-        speed = float(found[1]) * _UNITS[found[2]] if found else float(bandwidth) * (not isinstance(bandwidth, bool))
-    except (TypeError, ValueError):
-        speed = 0.0
-    if not 0 < speed < float("inf"):
-        raise ArgumentError(f"{bandwidth!r} is not a bandwidth", hint="a text such as '20 GB/s', or bytes per second as a number")
-    return speed
-
 
 def group_table(
     graph: Graph, members: Mapping[Node, Sequence[Node]], plans: Mapping[Block, BlockPlan], rules: Eligibility,
@@ -357,7 +347,7 @@ class Memory:
         if plan not in self._saved:
             self._saved[plan] = dict(self._saved_by_merges(plan))
         found = self._saved[plan].get((producer, consumer))
-        return self._saved_by_one(plan, *map(plan.partition.members, (producer, consumer))) if found is None else found
+        return self.saved_by_one(plan, *map(plan.partition.members, (producer, consumer))) if found is None else found
 
     def _saved_by_merges(self, plan: BlockPlan) -> Iterator[tuple[tuple[int, int], Num]]:
         part: dict[int, list[int]] = {}
@@ -370,11 +360,12 @@ class Memory:
                 yield ends, merge.bytes_saved
                 continue
             one, other = (part.get(end, [end]) for end in ends)
-            yield ends, self._saved_by_one(plan, one, other)
+            yield ends, self.saved_by_one(plan, one, other)
             both = [*one, *other]
             part.update((member, both) for member in both)
 
-    def _saved_by_one(self, plan: BlockPlan, *parts: Iterable[int]) -> Num:
+    def saved_by_one(self, plan: BlockPlan, *parts: Iterable[int]) -> Num:
+        """The bytes that one kernel of two saves; each is the indices of its nodes in the plan."""
         one, other = map(list, parts)
         apart = self._moved(plan, one) + self._moved(plan, other)
         return apart if is_unknown(apart) else apart - self._moved(plan, [*one, *other])
@@ -409,12 +400,24 @@ class Memory:
         written = sum(map(self.size, self._results(node)))
         if not node.outputs and effect_of(node) == "in-place":
             written = self.size(node.inputs[0])
-        if node.op in _READS_NO_FIRST:
+        given = list(map(self._fact, node.inputs)) if node.op in WRITES_INDEXED else []
+        if node.op in _READS_NO_FIRST or (given and not reads_indexed(node, given)):
             read = read[1:]
+        if given and (named := elements_indexed(node, given)) is not None:
+            part = min(named * self._item(node.inputs[0]), self.size(node.inputs[0]), key=typical)
+            is_read = reads_indexed(node, given)
+            return self._union(map(self._part, read[is_read:])) + part * (1 + is_read)
         parts = list(map(self._part, read))
         if node.op in LOOKS_UP:
             return _least(self._union(parts), written + self._union(parts[1:])) + written
         return self._union(parts) + written
+
+    def _fact(self, value: Value) -> object:
+        """The type of a tensor, a list of what is in it, or what is known of a number."""
+        made = self._made.get(value)
+        if made is not None and made.op in PACKS_SEQUENCE:
+            return list(map(self._fact, made.inputs))
+        return self._rules.tensor_type(value) or self._rules.known(value)
 
     def together(self, nodes: Sequence[Node], results: Sequence[Value]) -> Num:
         """The bytes that nodes move as one kernel with these results."""

@@ -18,8 +18,9 @@ from irscope.ops.accuracy import Exact, is_exact
 from irscope.ops.view_steps import Num
 from irscope.transforms.base import History, Remark, Unpicklable
 from irscope.transforms.fusion.block_plan import BlockPlan, Subject
+from irscope.transforms.fusion.domains import DEFAULT_BANDWIDTH
 from irscope.transforms.fusion.eligibility import Eligibility
-from irscope.transforms.fusion.explain import DEFAULT_BANDWIDTH, Cost, group_table, memory_of, program_cost, why_apart, with_cause
+from irscope.transforms.fusion.explain import Cost, group_table, memory_of, program_cost, why_apart, with_cause
 from irscope.transforms.fusion.planning import FusionOptions, Named, Plans, Score, Sides, Wishes, policy_of, read_wishes, some, subject_of
 from irscope.transforms.grouping import Refusal
 
@@ -171,12 +172,13 @@ class Fusion(Unpicklable, Drawn):
         """One row per group: its ops, its iteration space, and its cost.
 
         Bytes before are those that its nodes move if each runs alone: what its operands occupy in memory, each byte once, and its
-        results. A view moves nothing; nor, here, does what copies or not by strides that are not declared. Where a view is an operand,
-        it counts as the bytes that it shows. Bytes after are those of the kernel: what it needs of memory that others have made, each
-        byte once, and the results that leave it. Where views cut a value that the kernel makes, or too many parts overlap, that is an
-        upper bound. They are formulas where extents are unknown. Flops are additions and multiplications, as in a profile: an `exp`
-        counts as the 21 of its float32 code. The time is that of moving the bytes at a memory bandwidth, `"20 GB/s"` or a number of
-        bytes per second, which the column names: the time of a memory-bound kernel.
+        results; a write by indices, what these name; a write of a part that became a copy of the whole, that copy. A view moves
+        nothing; nor, here, does what copies or not by strides that are not declared. Where a view is an operand, it counts as the bytes
+        that it shows. Bytes after are those of the kernel: what it needs of memory that others have made, each byte once, and the
+        results that leave it. Where views cut a value that the kernel makes, or too many parts overlap, that is an upper bound. They
+        are formulas where extents are unknown. Flops are additions and multiplications, as in a profile: an `exp` counts as the 21 of
+        its float32 code. The time is that of moving the bytes at a memory bandwidth, `"20 GB/s"` or a number of bytes per second, which
+        the column names: the time of a memory-bound kernel.
 
         >>> import irscope as irs
         >>> g = irs.parse('''graph(%x : Float(1000, 1000)):

@@ -140,7 +140,8 @@ class GivenFusion(Fusion):
         waste = candidate.waste()
         if waste is not None:
             return Refusal(waste.rule, f"{self.policy} {silence}; {waste.because}", waste.evidence)
-        saving = memory_of(plan.rules).saved(plan, candidate.producer_index, candidate.consumer_index)
+        kernels = ([node] if (group := self._group(node)) is None else self._members[group] for node in (a, b))
+        saving = memory_of(plan.rules).saved_by_one(plan, *([plan.index[node] for node in nodes] for nodes in kernels))
         saves = f"would save {byte_words(saving)}" if saving != 0 else "would save nothing"
         saves = "saves what is not known" if is_unknown(saving) else saves
         rule = "told" if tried else "not-tried"
@@ -438,10 +439,12 @@ def _by_wishes(graph: Graph, groups: Sequence[GivenGroup], wishes: PlacedWishes)
         if nodes and all(len(several) == 1 for several in sides.values()):
             found.append(replace(group, nodes=nodes))
     for several in wishes.together:
-        joined = [group for group in found if not group.is_library and not set(several).isdisjoint(group.nodes)]
+        wanted = set(several)  # a call of a library is replaced if all of it is wanted; of a larger one the kernel computes a part again
+        touched = [group for group in found if not wanted.isdisjoint(group.nodes)]
+        joined = [group for group in touched if not group.is_library or wanted.issuperset(group.nodes)]
         nodes = tuple(sorted({*several, *(node for group in joined for node in group.nodes)}, key=graph.position.__getitem__))
         stores = [group.stores for group in joined if group.stores is not None]
-        name = " + ".join(group.name for group in joined) or "joined"
+        name = " + ".join(group.name for group in joined if not group.is_library) or "joined"
         one = GivenGroup(name, nodes, stores=frozenset[Node]().union(*stores) if stores else None)
         trial = [*(group for group in found if group not in joined), one]
         try:

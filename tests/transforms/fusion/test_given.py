@@ -8,6 +8,7 @@ import pytest
 import irscope as irs
 from irscope.errors import ArgumentError, PassError
 from irscope.ops.node_check import verify
+from irscope.ops.view_steps import byte_words
 from irscope.report.pages import Exploration
 from irscope.runtime.reference import run_reference as reference
 from irscope.transforms.fusion import GivenFusion, GivenGroup, Reason, differences, given_fusion
@@ -190,3 +191,15 @@ def test_a_group_may_have_branches_which_read_what_is_around_them(inside: tuple[
     x = np.array([-1, 2, 3, 4], np.float32)
     for c in (True, False):
         np.testing.assert_allclose(irs.compile(f)(x, c), irs.compile(graph)(x, c))
+
+
+def test_what_one_kernel_would_save_is_what_the_program_with_that_kernel_moves_less() -> None:
+    """Of two kernels, in which irscope's own groups may be smaller, and of two calls of a library, which the kernel replaces."""
+    g, args = soft()
+    single = given_fusion(g, [group(g, name, name, library=True) for name in "hgesp"], compiler="other")
+    for f, a, b in ((softmax_groups(g), "s", "p"), (single, "g", "e"), (single, "e", "s")):
+        joined = f.what_if(force=[(a, b)])
+        assert_computes(joined, g, args)
+        saved = f.cost().bytes - joined.cost().bytes
+        assert f"one kernel would save {byte_words(saved)}" in f.why_not(a, b).because and saved > 0
+        assert sum(joined.cost()[:2]) == sum(f.cost()[:2]) - 1

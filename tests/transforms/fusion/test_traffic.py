@@ -267,3 +267,23 @@ def test_a_step_saves_what_the_program_fused_up_to_it_moves_less() -> None:
     bare = [fusion.what_if(step=step, policy=lambda candidate: None).cost().bytes for step in range(first, len(steps) + 1)]
     assert [before - after for before, after in pairwise(bare)] == [step.bytes_saved for step in steps[first:]]
     assert len(steps) - first >= 3 and sum(fusion.table()["bytes saved"]) == bare[0] - bare[-1]
+
+
+def test_a_write_by_indices_moves_what_they_name_by_types_as_in_a_run() -> None:
+    def write(x: Any, cache: Any, rows: Any, mask: Any) -> Any:
+        cache.index_copy_(0, rows, x)
+        cache.index_add_(0, rows, x)
+        cache[rows] = x
+        cache[:, rows] = x[0, 0]
+        cache[mask] = x[0, 0]
+        cache.index_put_([rows], x, accumulate=True)
+        return cache.scatter_(0, rows[:, None].expand(2, 64), x)
+
+    args = torch.rand(2, 64), torch.ones(100, 64), torch.tensor([3, 5]), torch.zeros(100, dtype=torch.bool)
+    g = irs.load(torch.jit.trace(write, args, check_trace=False), *args)
+    moved = irs.profile(g, *args).table("node", way="op by op").set_index("node")["MB"] * 1e6
+    memory, writes = memory_of(Eligibility(g)), [node for node in g.nodes() if node.op.endswith("_")]
+    row, index = 256, 16
+    true = [4 * row, 6 * row, 4 * row, 804, 100 * row + 104 - index, 6 * row, 4 * row]
+    assert [memory.alone(node) - index for node in writes] == true
+    assert [moved[f"%{g.names[node.output]}"] - index for node in writes] == pytest.approx(true)

@@ -33,7 +33,7 @@ const classColour = (index: number) => `hsl(${(index * 137.508) % 360} 55% 52%)`
 /** The colours of the equivalence classes in a closed box, the largest first, each with its share of the parts in it that are in any. */
 export function classShares(hierarchy: Hierarchy, box: number): [colour: string, share: number][] {
   const held = new Map<number, number>();
-  const inside = hierarchy.descendants(box).slice(1).map((inner) => hierarchy.boxes[inner].equivalence_class).filter((index) => index >= 0);
+  const inside = hierarchy.descendants(hierarchy.children[box]).map((inner) => hierarchy.boxes[inner].equivalence_class).filter((index) => index >= 0);
   for (const index of inside) held.set(index, (held.get(index) ?? 0) + 1);
   return [...held].sort((a, b) => b[1] - a[1]).map(([index, count]) => [classColour(index), count / inside.length]);
 }

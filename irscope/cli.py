@@ -17,7 +17,7 @@ from typing import Any
 
 from irscope import __version__
 from irscope._base.isolated import machine_memory
-from irscope._base.words import byte_count, listed, printable
+from irscope._base.words import byte_count, listed, plural, printable
 from irscope.errors import ArgumentError, IrscopeError, MissingExtra
 from irscope.files import write_file
 
@@ -368,7 +368,7 @@ def _arguments_of(graph: Any) -> list[Any]:
     unknown = [graph.names[value] for value, text in zip(graph.free_inputs, types, strict=True) if not text]
     if unknown:
         what = f"the types of {listed([f'%{name}' for name in unknown], most=6)} are not known"
-        raise ArgumentError(what, hint=f"give one array type for each of the {len(types)} inputs: --args 'float32[4,8]' …")
+        raise ArgumentError(what, hint=f"give one array type for each of the {plural(len(types), 'input')}: --args 'float32[4,8]' …")
     words = [str(text).replace(" ", "") for text in types]
     if words:
         print(f"random arguments: --args {' '.join(map(repr, words))}", file=sys.stderr)

@@ -14,6 +14,7 @@ from typing import Any, Final, Protocol, cast, overload
 from irscope.compilers.record import Decisions
 from irscope.errors import ArgumentError, LoadError, public
 from irscope.frontends.registry import is_path
+from irscope.ir import Graph
 
 READERS: Final[Mapping[str, str]] = {
     "irscope.compilers.inductor.source": "inductor",
@@ -76,6 +77,8 @@ def decisions(source: object, *args: object, compiler: Any = None, **options: An
         hint = 'irs.decisions(torch.compile(model), x), or name one: compiler="xla" in Python, --compiler xla in a shell'
     elif isinstance(source, Path) and (source.suffix == ".gz" or (source.is_dir() and any(source.glob("*.gz")))):
         hint = "it is packed: unpack it with gunzip, and give what comes out"
+    elif isinstance(source, Graph) and compiler is None:
+        hint = 'irs.decisions(graph, *args, compiler="iree") compiles a graph; irs.fuse(graph) shows what irscope decides'
     elif hasattr(source, "dtype"):
         hint = "this is a result: give what was called, and its arguments: irs.decisions(f, x)"
     raise LoadError(f"no reader takes {kind}", where=takes, hint=hint)

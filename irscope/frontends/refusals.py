@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Final
 
 from irscope._base.loaded_code import cell_name
+from irscope._base.words import plural
 from irscope.errors import ArgumentError, LoadError
 from irscope.ir import Graph
 
@@ -96,5 +97,5 @@ def refuse_wrong_count(args: Sequence[object], graph: Graph) -> None:
     """Raises ArgumentError if there are example arguments, and not one for each free input."""
     if args and len(args) != len(graph.free_inputs):
         expected = ", ".join(f"%{graph.names[value]} : {value.type}" for value in graph.free_inputs)
-        what = f"{len(args)} example arguments for {len(graph.free_inputs)} inputs"
+        what = f"{plural(len(args), 'example argument')} for {plural(len(graph.free_inputs), 'input')}"
         raise ArgumentError(what, hint=f"pass {expected or 'none'}")

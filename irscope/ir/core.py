@@ -327,9 +327,10 @@ class Graph(Drawn):
             of_kind = [node for node in self.nodes() if node.op == op]
             number = int(index or 0) if (index or "0").isdecimal() and len(index) < 20 else len(of_kind)
             if number >= len(of_kind):
-                kinds = sorted({node.op for node in self.nodes()})
-                near = ", ".join(get_close_matches(op, kinds)) if not of_kind else f"there are {len(of_kind)}, counted from #0"
-                raise UnknownName(f"graph {self.name!r} has no node {name!r}", hint=near)
+                near = get_close_matches(op, sorted({node.op for node in self.nodes()}))
+                hint = f"there are {len(of_kind)}, counted from #0" if of_kind else f"did you mean {' or '.join(near)}?" if near else ""
+                hint = f"there is one, {op}#0" if len(of_kind) == 1 else hint
+                raise UnknownName(f"graph {self.name!r} has no node {name!r}", hint=hint)
             return of_kind[number]
         value = self.value(name)
         found = self.producer.get(value)
@@ -402,6 +403,8 @@ def _unknown(kind: str, name: str, graph: Graph, known: Mapping[str, object]) ->
     few = [f"%{each}" for each in known] if len(known) <= _MOST_IN_HINT else []
     all_names = f"there are {', '.join(few)}" if few else "print(graph) shows all names"
     hint = f"did you mean {', '.join(f'%{n}' for n in near)}?" if near else all_names
+    op = next((node.op for node in graph.nodes() if node.op.partition("::")[2] == name.removeprefix("%")), None)
+    hint = f"{op}#0 is the first {op}" if op is not None else hint
     return UnknownName(f"graph {graph.name!r} has no {kind} {name}", hint=hint)
 
 

@@ -208,7 +208,7 @@ class _Comparison(SideBySide):
                 ours, theirs = (len(block.params if kind == "parameters" else block.returns) for block in subjects)
                 what = f"a block has {ours} {kind} {both.format(theirs)}"
             case "nodes":
-                what = f"a block has {len(one.nodes)} nodes {both.format(len(other.nodes))}"
+                what = f"a block has {plural(len(one.nodes), 'node')} {both.format(len(other.nodes))}"
                 at = first_unlike(one, other)
                 if at is not None:
                     subjects = one.nodes[at], other.nodes[at]

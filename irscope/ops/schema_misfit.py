@@ -160,7 +160,7 @@ _PAYLOADS: Final[Mapping[Type, tuple[type, ...]]] = {
 def _wrong_parts(node: Node) -> Wrong | None:
     """Check the elements that go into a container or come out of it against the container's type."""
     if node.op == "prim::DictConstruct" and len(node.inputs) % 2:
-        return Wrong("operand-count", f"{node.op} has a value for each key, and here {len(node.inputs)} operands")
+        return Wrong("operand-count", f"{node.op} has a value for each key, and here {plural(len(node.inputs), 'operand')}")
     if node.op == "prim::TupleSlice" and not all(isinstance(node.attrs.get(key), int) for key in ("beg", "end")):
         return Wrong("attribute", f"{node.op} has no attributes 'beg' and 'end' that are numbers")
     if node.op not in ("prim::ListConstruct", "prim::TupleConstruct", "prim::TupleUnpack"):

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from irscope._base.nested import Call, map_leaves, run
+from irscope._base.words import plural
 from irscope.errors import IrscopeError, RunError
 from irscope.ir import Block, Graph, Node, Opaque, TensorData, TensorType, Type, Value, check_count, constant_value
 from irscope.ir.text.printer import excerpt
@@ -142,7 +143,7 @@ class _Interpreter:
             self.assign(outputs, [result])
         elif outputs:
             if len(found) != len(outputs):
-                raise self._error(node, f"{node.op} returned {len(found)} values for {len(outputs)} outputs")
+                raise self._error(node, f"{node.op} returned {plural(len(found), 'value')} for {plural(len(outputs), 'output')}")
             self.assign(outputs, [self._result(item, value.type) for item, value in zip(found, outputs, strict=True)])
 
     def _replace(self, old: Any, new: Any) -> None:

@@ -58,7 +58,7 @@ class Remark:
     evidence: tuple[Value | Node, ...] = ()
     """The values and nodes that the reason names."""
     _graphs: tuple[Graph, ...] = field(default=(), init=False, repr=False, compare=False)
-    """The graphs before and after its pass, which know the printed names."""
+    """The graphs that know the printed names: those before and after its pass."""
 
     def __str__(self) -> str:
         """The remark in one line: kind, rule, subject and reason.
@@ -127,6 +127,9 @@ class Remarks(Rows[Remark]):
     def __new__(cls, remarks: Iterable[Remark] = (), graphs: tuple[Graph, ...] = ()) -> Self:
         made = super().__new__(cls, remarks)
         made.graphs = graphs
+        for remark in made:
+            if not remark._graphs:
+                object.__setattr__(remark, "_graphs", graphs)
         return made
 
     def table(self) -> "pd.DataFrame":
@@ -169,10 +172,7 @@ class PassRecord:
     """Whether all facts known before about types and numbers still hold for the remaining values."""
 
     def __post_init__(self) -> None:
-        graphs = self.before, self.after
-        object.__setattr__(self, "remarks", Remarks(self.remarks, graphs))
-        for remark in self.remarks:
-            object.__setattr__(remark, "_graphs", graphs)
+        object.__setattr__(self, "remarks", Remarks(self.remarks, (self.before, self.after)))
 
     def __repr__(self) -> str:
         kinds = Counter(remark.kind for remark in self.remarks)

@@ -8,6 +8,7 @@ from itertools import pairwise, takewhile
 from typing import Final
 
 from irscope._base.frozen import EMPTY, FrozenDict
+from irscope.analysis.alias import SAME_OBJECT
 from irscope.analysis.dependence import Dependence, Dependences
 from irscope.ir import Block, Edit, Erased, Graph, Node, Rewriter, TensorType, Value, make_block, make_node, make_value, new_id, reads_of
 from irscope.ir.module import renamed_body
@@ -542,9 +543,29 @@ def explain_path(ties: Dependences, parts: Partition, path: Sequence[int]) -> Re
             known = first in named and last in named  # then the sentence names the ends of the path already
             because = tie.because if known else f"between {words(first)} and {words(last)}, {tie.because}"
             if kind == "memory":
-                because += _without_the_write(*named)
+                write = _without_the_write(*named)
+                promise = "irs.load(…, distinct_inputs=True) promises that they are not" if because.endswith(SAME_OBJECT) else ""
+                because += f"{write}, and {promise}" if write and promise else write or f"; {promise}" * bool(promise)
             return Refusal(rule, because, (*named, *nodes))
     return Refusal("cycle", f"fusing them would create a cycle: {' → '.join(map(words, nodes))}", nodes)
+
+
+def with_place(words: Callable[[Node], str], refusal: Refusal) -> str:
+    """The reason of a refusal, with the results and the line of the op that it begins with."""
+    subject, because = refusal.evidence[0] if refusal.evidence else None, refusal.because
+    if isinstance(subject, Node) and because.startswith(f"{subject.op} ") and not because.startswith(f"{subject.op} (%"):
+        return because.replace(subject.op, words(subject), 1)
+    return because
+
+
+def apart_in_blocks(graph: Graph, words: Callable[[Node], str], a: Node, b: Node) -> Refusal | None:
+    """The refusal for two nodes of different blocks; None if one block holds both."""
+    owners = [graph.owner.get(graph.block_of[node]) for node in (a, b)]
+    if graph.block_of[a] is graph.block_of[b]:
+        return None
+    places = [f"in a block of {owner.op}" if owner else "in the top block" for owner in owners]
+    first, second = (f"{words(node)} {place}" for node, place in zip((a, b), places, strict=True))
+    return Refusal("different-blocks", f"they are in different blocks: {first}, {second}", (a, b))
 
 
 def _without_the_write(*tied: Node) -> str:

@@ -180,7 +180,7 @@ def test_names_that_the_graph_does_not_have(question: str) -> None:
         assert ask("b") is not NotImplemented
     if question in ("node", "is_mutable", "reads", "can_move_before", "why_alone", "class_of"):
         refused(UnknownName, lambda: ask("aten::mul_#7"), "aten::mul")
-        refused(UnknownName, lambda: ask("aten::mul#7"), "there are 1")
+        refused(UnknownName, lambda: ask("aten::mul#7"), "there is one")
         refused(UnknownName, lambda: ask(OTHER.node("row")))
 
 

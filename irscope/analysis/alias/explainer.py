@@ -74,6 +74,8 @@ def lazy(holds: bool, *reason: Any) -> LazyVerdict:
     return made
 
 
+SAME_OBJECT: Final = "two inputs may be the same object"
+
 _LONG = 3
 """Paths with more steps than this are described by their first and last steps."""
 
@@ -152,7 +154,7 @@ class Explainer:
             return yes(f"{self._node(node)} waits for a task that the caller started, which may write any input", node, value)
         if through is None:
             return yes(f"{self._node(node)} may write anything that it was passed or that escaped before", node, value)
-        writes = f"{node.op} writes %{self._name(through)}"
+        writes = f"{self._node(node)} writes %{self._name(through)}"
         if through is value:
             return yes(writes, node, value)
         shared = self._why_shared(value, through)
@@ -252,7 +254,7 @@ class Explainer:
         """The steps as one sentence; a long chain is shortened to its first and last steps."""
         words = list(dict.fromkeys(step.words for step in steps))
         if len(words) > _LONG:
-            words = [words[0], f"after {len(words) - 2} more steps", words[-1]]
+            words = [words[0], f"{len(words) - 2:,} steps later {words[-1]}"]
         return ", and ".join(words)
 
     def _joined(self, a: Value, b: Value, left: list[Step], right: list[Step], meeting: Label) -> str:
@@ -265,7 +267,7 @@ class Explainer:
                 pass  # both are views of one value, whose origin does not matter
             elif meeting.kind in ("input", "argument") and all(root in self.paths.inputs for root in roots):
                 names = " and ".join(self.paths.describe(root) for root in roots)
-                parts.append(f"{names} are both inputs, and two inputs may be the same object")
+                parts.append(f"{names} are both inputs, and {SAME_OBJECT}")
             elif not (parts and parts[-1].endswith(self.paths.describe(meeting))):
                 there, ends = self.paths.describe(meeting), dict.fromkeys(map(self.paths.describe, roots))
                 named = " and ".join(end for end in ends if end != there) or "both"

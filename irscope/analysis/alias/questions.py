@@ -230,7 +230,10 @@ class Questions:
         found = self._value(value)
         outside = self._outside(found, self.reach.meet)
         if outside is not None:
-            return yes(f"%{self.graph.names[found]} may be {outside}", found).in_words("may be from outside", "")
+            name = f"%{self.graph.names[found]}"
+            known = "which code outside the graph knows" if outside[0] == "%" else ""
+            why = f"{name} is a tensor {known}" if outside == name else ", ".join(filter(None, (f"{name} may be {outside}", known)))
+            return yes(why, found).in_words("may be from outside", "")
         return no(f"%{self.graph.names[found]} is memory that this graph makes", found).in_words("", "not from outside")
 
     def _outside(self, value: Value, meets: Callable[[int, int], bool]) -> str | None:
@@ -258,7 +261,8 @@ class Questions:
             taker = next((user for user in users if isinstance(user, Node) and self.accesses(user).side_effect is not None), None)
             outside = "code outside the graph" if taker is None else f"{self._explainer.paths.node_words(taker)}, which it is passed to"
         if outside is not None:
-            return yes(f"it can be reached from {outside}", found)
+            known = ", which code outside the graph knows" if outside[0] == "%" else ""
+            return yes(f"it can be reached from {outside}{known}", found)
         return no(f"no input, output or call can reach %{self.graph.names[found]}", found)
 
     # Writes
@@ -334,7 +338,8 @@ class Questions:
             place = self._place(value)
             for write in self.accesses(found).writes:
                 if place is not None and (write.place == EVERYTHING or self.reach.meet(place, write.place)):
-                    words = f"{self._explainer.access_words(write, 'writes')}, which %{self.graph.names[value]} may be"
+                    words = self._explainer.access_words(write, "writes")
+                    words += "" if write.value is value else f", which %{self.graph.names[value]} may be"
                     return yes(words, write.node, value).in_words("writes it", "does not write it")
         return no(f"{found.op} writes none of that memory", found).in_words("writes it", "does not write it")
 

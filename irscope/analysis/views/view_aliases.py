@@ -264,20 +264,30 @@ class ViewAliases:
             words += self._difference_words(value)
         if placement.kind == "view":
             return Verdict(True, words, self._last_steps(value), "a view" if placement.is_decided else "a view or a copy")
+        if self._is_passed_on(value, placement):
+            return Verdict(False, words, (placement.source,), "another name")
         demands = stride_demands(placement.failure) if placement.failure else ()
         answer = "computed" if placement.source is None else "a copy" if placement.is_decided else "a copy or a view"
         return Verdict(False, words, (*([] if placement.source is None else [placement.source]), *demands), answer)
 
     def _op(self, value: Value) -> str:
-        producer = self.graph.producer.get(value)
-        return "a block" if producer is None else producer.op
+        """The op that makes a value, or has the block whose parameter it is."""
+        return (self.graph.producer.get(value) or self.graph.owner[self.graph.block_of[value]]).op
+
+    def _is_passed_on(self, value: Value, placement: Placement) -> bool:
+        """Whether an op with a block passes on what was computed elsewhere: the value is a name for it, inside or after the op."""
+        return placement.kind == "copy" and placement.source is not None and placement.root is not value
 
     def _view_words(self, value: Value, placement: Placement) -> str:
         root = self.root(value)
         if placement.in_place and placement.source is not None:
             return f"{self._op(value)} writes {self._name(placement.source)} and returns it"
         if root is None:
-            return f"the buffer of {self._name(value)} is known only at run time"
+            op, source = self._op(value), placement.source
+            if source is not None:
+                return f"whether {op} returns {self._name(source)} itself, a view of it or a copy is known only at run time"
+            gets = "carries from turn to turn" if op == "prim::Loop" else "gets"
+            return f"which buffer {op} {'returns' if value in self.graph.producer else gets} is known only at run time"
         steps = self._last_steps(value)
         names = " → ".join(map(self._name, steps))
         if len(steps) > _MOST_STEPS:
@@ -287,6 +297,12 @@ class ViewAliases:
 
     def _copy_words(self, value: Value, placement: Placement) -> str:
         op, source = self._op(value), placement.source
+        if source is not None and self._is_passed_on(value, placement):
+            maker = self.graph.producer.get(value)
+            if maker is None:
+                return f"{self._name(value)} stands for {self._name(source)} in {op}"
+            is_inside = self.graph.owner.get(self.graph.block_of[source]) is maker
+            return f"{self._name(value)} is {self._name(source)}{f', a result of {op}' if is_inside else f' after {op}'}"
         if value in self.demands and source is not None:
             return f"{self._name(value)} must have the memory order {self.demands[value].order}, and {self._name(source)} does not"
         if placement.failure is not None and source is not None:
@@ -321,7 +337,8 @@ class ViewAliases:
         return self._could_be_view(self._value(value)).in_words("could be a view", "could not be a view")
 
     def _could_be_view(self, value: Value) -> Verdict:
-        if self.placement(value).kind != "copy":
+        placement = self.placement(value)
+        if placement.kind != "copy" or self._is_passed_on(value, placement):
             return no(f"{self._name(value)} is not a copy", value)
         found = self._placements.view_ops.possible_view(value)
         if found is None:
@@ -346,7 +363,7 @@ class ViewAliases:
             return self._in_one_buffer(a, b, one, other)
         if "open" in (one.origin, other.origin):
             value = a if one.origin == "open" else b
-            return yes(f"the place of {self._name(value)} is known only at run time", a, b)
+            return yes(f"which buffer {self._name(value)} lies in is known only at run time", a, b)
         if one.origin == "given" == other.origin and not (self.graph.distinct_inputs or self.graph.functional):
             assert one.root is not None and other.root is not None
             return yes(f"{self._name(one.root)} and {self._name(other.root)} existed before the run, and may share memory", a, b)

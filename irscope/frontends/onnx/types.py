@@ -18,7 +18,7 @@ import numpy as np
 
 from irscope._base.isolated import machine_memory
 from irscope._base.loaded_code import cell_name
-from irscope._base.words import byte_count
+from irscope._base.words import byte_count, plural
 from irscope.errors import LoadError
 from irscope.frontends.emit import Place
 from irscope.frontends.refusals import first_line, refuse_pointer, start_of
@@ -282,7 +282,7 @@ def elements_of(proto: Any, folder: Path | None, what: str) -> np.ndarray[Any, A
         return _external(proto, dtype, shape, folder, what)
     present = max((len(getattr(proto, field)) for field in _FIELDS), default=0)
     if (proto.HasField("raw_data") and present * 8 < count * bits_of(dtype)) or (not proto.raw_data and present * 8 < count):
-        raise LoadError(f"{what} of shape {list(shape)} should hold {count} elements, and has fewer", hint=_HINT)
+        raise LoadError(f"{what} of shape {list(shape)} should hold {plural(count, 'element')}, and has fewer", hint=_HINT)
     try:
         return np.array(numpy_helper.to_array(proto))
     except Exception as error:  # NumPy's and onnx's complaints about counts and types

@@ -18,6 +18,7 @@ from typing import Any
 
 from irscope._base.frozen import EMPTY, FrozenDict
 from irscope._base.running import without_collector
+from irscope._base.words import plural
 from irscope.errors import ArgumentError, ParseError
 from irscope.ir.core import Block, Graph, Location, Node, Value, make_block, make_node, make_value, new_id
 from irscope.ir.payload import Opaque
@@ -114,10 +115,10 @@ class _Reader:
     def fitted(self, owner: Node, body: Block, pos: int) -> Block:
         """The body as a block of its node, without the further results that torch keeps for the backward pass."""
         if len(body.params) != len(owner.inputs):
-            have = f"this graph has {len(body.params)} inputs"
-            self.cursor.wrong(f"{have}, and {owner.op} has {len(owner.inputs)} operands", pos)
+            have = f"this graph has {plural(len(body.params), 'input')}"
+            self.cursor.wrong(f"{have}, and {owner.op} has {plural(len(owner.inputs), 'operand')}", pos)
         if len(body.returns) < len(owner.outputs):
-            have = f"this graph has {len(body.returns)} results"
+            have = f"this graph has {plural(len(body.returns), 'result')}"
             self.cursor.wrong(f"{have}, and {owner.op} has {len(owner.outputs)}", pos)
         return make_block(body.id, body.params, body.nodes, body.returns[: len(owner.outputs)])
 

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from irscope._base.words import plural
 from irscope.ir import TENSOR, Dim, TensorType
 from irscope.ops.numpy_layout import Array
 from irscope.ops.op import Op, define
@@ -118,7 +119,7 @@ def _einsum_terms(equation: str, count: int) -> tuple[list[str], str]:
     left, arrow, right = equation.replace(" ", "").partition("->")
     terms = left.split(",")
     if len(terms) != count:
-        raise mismatch(f"einsum {equation!r} names {len(terms)} operands, {count} are given", rule="einsum")
+        raise mismatch(f"einsum {equation!r} names {plural(len(terms), 'operand')}, {count} are given", rule="einsum")
     letters = "".join(terms)
     return terms, right if arrow else "".join(sorted(letter for letter in set(letters) if letters.count(letter) == 1))
 

@@ -297,9 +297,9 @@ def kept_statistics(
 ) -> Expr:  # fmt: skip
     """Return one element of a batch normalisation in evaluation mode."""
     if training is not False:
-        raise NoExpression("the batch normalisation may be training, and then reads whole channels")
+        raise NoExpression("it may be training, and then reads whole channels; with training=False it would not")
     if running_mean is None or running_var is None:
-        raise NoExpression("a batch normalisation without kept statistics reads whole channels")
+        raise NoExpression("without kept statistics it reads whole channels")
     compute = opmath(input.dtype)
     shifted = cast(input, compute) - cast(running_mean, compute)
     scale = call("rsqrt", cast(running_var, compute) + lift(eps, compute))
@@ -320,7 +320,7 @@ def _batch_norm(input: TensorType, **rest: Any) -> TensorType:
 
 def _kept(input: Expr, p: Any, train: Any) -> Expr:
     if train is not False:
-        raise NoExpression("the dropout may be training, and then draws random numbers")
+        raise NoExpression("it may be training, and then draws random numbers; with train=False it would not")
     return input
 
 

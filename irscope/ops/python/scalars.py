@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from irscope._base.words import plural
 from irscope.ir import ANY, NONE, NUMBER, OptionalType, PrimitiveType, UnionType
 from irscope.ops.op import Op, define_positional
 from irscope.ops.type_rules import Abstract, Unknown, is_known
@@ -231,7 +232,7 @@ def formatted(text: str, *operands: Any) -> str:
     """
     parts = text.split("{}")
     if len(parts) - 1 > len(operands):
-        raise ValueError(f"the text has {len(parts) - 1} places and {len(operands)} operands")
+        raise ValueError(f"the text has {plural(len(parts) - 1, 'place')} and {plural(len(operands), 'operand')}")
     return "".join(part + told for part, told in zip(parts, [*map(shown, operands[: len(parts) - 1]), ""], strict=True))
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import NoneType
 from typing import Any, Final, TypeVar
 
+from irscope._base.words import plural
 from irscope.errors import ArgumentError
 from irscope.ops.type_rules import dtype_name, mismatch, wrap_dim
 from irscope.ops.view_steps.extents import Extent, Num, divided, is_at_least, product, quotient, slice_bound, slice_length
@@ -233,7 +234,7 @@ def _target(shape: Sequence[Num], sizes: Sequence[Num]) -> tuple[Num, ...]:
     count, given = product(shape), product(size for size in sizes if size != -1)
     if isinstance(given, int) and isinstance(count, int):
         if not given or count % given:
-            raise mismatch(f"{_shape_text(shape)}, {count} elements, cannot be seen as {_shape_text(sizes)}", rule="view-size")
+            raise mismatch(f"{_shape_text(shape)}, {plural(count, 'element')}, cannot be seen as {_shape_text(sizes)}", rule="view-size")
         rest: Num = count // given
     else:
         rest = divided(count, given)

@@ -66,7 +66,9 @@ class AliasViews:
             sentence = f"{name} may share memory with {listed}{more}"
         if not shared.writer_ids:
             return f"{sentence}. Nothing writes it."
-        return f"{sentence}. {plural(len(shared.writer_ids), 'node')} may write it, the first is {shared.first_writer}."
+        count = len(shared.writer_ids)
+        who = shared.first_writer if count == 1 else f"{plural(count, 'node')}, {shared.first_writer} first"
+        return f"{sentence}. It may be written by {who}."
 
 
 # The memory of a program as a picture for a lecture: a line of the program is a row, a memory is a lane with its names, time goes down.

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from functools import cache
 
 from irscope._base.nested import grouped
+from irscope._base.words import plural
 from irscope.ir import Node, Value
-from irscope.ops.view_steps import byte_words
+from irscope.ops.view_steps import byte_words, is_unknown
 from irscope.report.view_models import Column, NeighbourView, TableView
 from irscope.report.words import Renaming
 from irscope.transforms.base import History
@@ -61,10 +62,11 @@ def fusion_sentence(fusion: Fusion, node: Node, rename: Renaming) -> str:
     if fusion.made(node):
         count = sum(inner.op != "prim::Constant" for inner in node.blocks[0].nodes)
         if node.attrs.get("kind") == "view":
-            return f"a group of {count} views, which needs no kernel"
+            return f"a group of {plural(count, 'view')}, which needs no kernel"
         before, after = fusion.traffic(node)
         moved = f"; it moves {byte_words(after)} where its nodes one by one move {byte_words(before)}" if after != 0 else ""
-        return f"a fusion group of {count} nodes that runs as one kernel{moved}"
+        moved = "; how many bytes it moves is known only at run time" if is_unknown(after) and is_unknown(before) else moved
+        return f"a fusion group of {plural(count, 'node')} that runs as one kernel{moved}"
     if around is not None and fusion.made(around):
         results = ", ".join(f"%{graph.names[value]}" for value in around.outputs)
         return f"in the fusion group that makes {results}"

@@ -20,6 +20,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from irscope._base.nested import leaves
+from irscope._base.words import plural
 from irscope.errors import RunError
 from irscope.ir import BOOL, FLOAT, INT, NONE, Node, Opaque, TensorData, TensorType, Type, constant_value
 from irscope.ir.types import DictType, ListType, OptionalType, TupleType, UnionType
@@ -182,7 +183,7 @@ def python_function(node: Node) -> Callable[..., Any] | None:
 def _unpack(count: int, items: Sequence[Any]) -> Any:
     """Returns the items of a list or tuple; a single item is returned alone, as for every node with one result."""
     if len(items) != count:
-        raise RunError(f"cannot unpack {len(items)} values into {count}")
+        raise RunError(f"cannot unpack {plural(len(items), 'value')} into {count}")
     return items[0] if count == 1 else items
 
 

@@ -21,7 +21,7 @@ from typing import Any, Final
 import numpy as np
 
 from irscope._base.nested import leaves, map_leaves, torch_guards
-from irscope._base.words import time_words
+from irscope._base.words import plural, time_words
 from irscope.analysis.alias import AliasDb
 from irscope.errors import ArgumentError, IrscopeError, RunError
 from irscope.ir import BOOL, FLOAT, GROUPS, INT, NUMBER, Graph, ListType, TensorType, TupleType, Type
@@ -78,7 +78,7 @@ class Captured:
 
     def _check(self, args: Sequence[Any]) -> None:
         if len(args) != len(self._arguments):
-            raise ArgumentError(f"the graph was recorded with {len(self._arguments)} arguments and got {len(args)}")
+            raise ArgumentError(f"the graph was recorded with {plural(len(self._arguments), 'argument')} and got {len(args)}")
         for number, (target, value) in enumerate(zip(self._arguments, args, strict=True)):
             if not _is_array(target):
                 if value != target:

@@ -94,6 +94,8 @@ def compare(
     if not hasattr(repeats, "__index__") or getattr(repeats, "shape", ()) != () or repeats < 1:
         raise ArgumentError(f"{repeats!r} repeats measure nothing", hint=f"repeats={LEAST_TURNS} is a good number")
     ways = [ways] if isinstance(ways, str) else ways
+    if eager is not None and not callable(eager):
+        raise ArgumentError(f"eager is a function or a model to compare with, not {type(eager).__name__}", hint="eager=model")
     unknown = set(ways or ()) - set(_WAYS)
     if unknown:
         raise ArgumentError(f"there is no way {min(unknown)!r} to run a program", hint=f"the ways are {', '.join(_WAYS)}")

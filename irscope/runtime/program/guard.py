@@ -113,7 +113,7 @@ def _check_tensor(type: TensorType, name: str, argument: Any, symbols: dict[str,
     shape = tuple(argument.shape)
     for wanted, given in zip(type.shape, shape, strict=True):
         if wanted is not None and given != (symbols.setdefault(wanted, given) if isinstance(wanted, str) else wanted):
-            raise _wrong(name, type, argument)
+            raise _wrong(name, type, argument, f", and {wanted} is {symbols[wanted]} here" if isinstance(wanted, str) else "")
     if type.strides is not None:
         steps = zip(shape, type.strides, given_type.strides or type.strides, strict=True)
         if any(size > 1 and wanted != given for size, wanted, given in steps) and 0 not in shape:
@@ -155,9 +155,9 @@ def _is_tensor(argument: Any) -> bool:
         return False
 
 
-def _wrong(name: str, type: Type, argument: Any) -> ArgumentError:
+def _wrong(name: str, type: Type, argument: Any, why: str = "") -> ArgumentError:
     return ArgumentError(
-        f"the argument for %{name} is {argument_type(argument)}, and the program was loaded for {type}",
+        f"the argument for %{name} is {argument_type(argument)}, and the program was loaded for {type}{why}",
         hint="load it again with example arguments like these",
     )
 

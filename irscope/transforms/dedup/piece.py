@@ -248,9 +248,9 @@ GIVES_UP: Final[Mapping[str, str]] = {
     "symbols": "names of private functions and globals",
     "order": "the order of nodes and operands, and repeated computations",
     "arguments": "the order of parameters: callers pass them in another",
-    "constants": "the constants: as arguments, nothing folds with them",
-    "extents": "the sizes: as arguments, no unrolling, and loops with a rest",
-    "free": "which sizes are equal or 1: broadcasting at run time",
+    "constants": "the constants, which become arguments: nothing is folded with them",
+    "extents": "the sizes, which become arguments: no loop is unrolled, and each has a remainder",
+    "free": "which sizes are equal or 1: what is broadcast is decided at run time",
     "layout": "the strides: loads may not be contiguous",
     "dtype": "the element type: one body for each, or conversions",
     "tied": "nothing",
@@ -262,7 +262,8 @@ GIVES_UP: Final[Mapping[str, str]] = {
 def known_relation(relation: Any) -> Relation:
     """Returns a relation of pieces. Raises ArgumentError for anything else."""
     if not isinstance(relation, str) or relation not in RELATIONS:
-        raise ArgumentError(f"there is no relation {relation!r}", hint=f"choose one of {', '.join(RELATIONS)}")
+        hint = 'that is one of unit="constants"' if relation in ("tied", "equal") else f"choose one of {', '.join(RELATIONS)}"
+        raise ArgumentError(f"there is no relation {relation!r} of pieces", hint=hint)
     return relation
 
 

@@ -296,6 +296,8 @@ class Dedup(Drawn):
         """The repetitions within a class's representative, such as the heads of a layer. The pieces are those of the
         representative's body as a graph of its own. Raises UnknownNumber for a class that does not exist."""
         self._refuse_constants("repeat nothing inside")
+        if unit not in ("regions", "scopes"):
+            raise ArgumentError(f"there is no unit {unit!r} inside a class", hint="choose regions or scopes")
         piece = self._pieces[self._class(cls).representative]
         name = piece.member if isinstance(piece.member, str) else piece.graph.name
         graph = Graph(piece.block, name, functional=piece.graph.functional)

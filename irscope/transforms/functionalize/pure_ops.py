@@ -153,7 +153,8 @@ class Twins:
 
     def _of(self, node: Node, schema: OpSchema) -> Twin | Refusal:
         if node.op in OBJECT_WRITERS:
-            return Refusal("changes-shape", f"{node.op} changes the tensor's shape, and with it all its other names")
+            what = "history of gradients" if node.op == "aten::detach_" else "shape"
+            return Refusal("changes-shape", f"{node.op} changes the tensor's {what}, and with it all its other names")
         if draws_random_numbers(node.op):
             return Refusal("random", f"{node.op} draws random numbers")
         no_twin = Refusal("no-twin", f"{node.op} has no functional variant")

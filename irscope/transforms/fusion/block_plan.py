@@ -233,8 +233,8 @@ class Candidate:
         times = f"{self.times()} times" if first.is_static and second.is_static else "again"
         because = f"{what} would be computed {times}, at all points of {second}, instead of once at those of {first}"
         saving = self.saving()
-        saved = f"{byte_words(saving)} of memory traffic that one kernel saves by the sizes of its values"
-        more = f", which takes longer than the {saved}" if saving != 0 and not is_unknown(saving) else ""
+        moved = f", which takes longer than moving the {byte_words(saving)} that one kernel would save"
+        more = moved if saving != 0 and not is_unknown(saving) else ""
         return Refusal("recomputed", because + more, (self.shared[0], *self.nodes))
 
     @property
@@ -328,7 +328,8 @@ class Candidate:
             copied = any(self._plan.rules.copies(node) for node in self.first if kept in node.outputs)
             because = f"{name} is a {'copy' if copied else 'view'} that is needed outside too{'' if copied else ', where it costs nothing'}"
             because = because if kept else f"other parts than {name} are needed outside too"
-            return Refusal("view", f"{because}; if nothing else read it, it could be in this kernel", self.nodes)
+            read = "read it, it" if kept else "read them, it"
+            return Refusal("view", f"{because}; if nothing else {read} could be in this kernel", self.nodes)
         return second
 
     def _in_parts(self, first: Domain, second: Domain, patches: int) -> Refusal | None:
@@ -373,14 +374,15 @@ class Candidate:
             return Refusal("iteration-space", because, (node, value))
         row = _row(first)
         if full and row is not None and row > MAX_ROW:
-            because = f"{first} gathers {row} elements into one, too many to go through them again in the same kernel; {MAX_ROW:,} are not"
+            because = f"{first} gathers {row:,} elements into one, and a kernel goes through at most {MAX_ROW:,} of them again"
             return Refusal("long-row", because, self.nodes)
         return first
 
     def _apart(self, first: Domain, second: Domain) -> Refusal:
         alike = (first.axes, first.parts) == (second.axes, second.parts)
         maybe = alike and same_space(first.space, second.space)
-        spaces = f"the iteration spaces {'may differ' if maybe else 'differ'}, {first} and {second}"
+        both = f"both are {first}" if str(first) == str(second) else f"{first} and {second}"
+        spaces = f"the iteration spaces {'may differ' if maybe else 'differ'}, {both}"
         if not self.shared:
             because = f"{spaces}, and neither group reads from the other: such groups share a kernel only where their spaces are the same"
             because += f"; {EXAMPLES}" if maybe and self.common else ""

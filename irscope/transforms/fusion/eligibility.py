@@ -206,7 +206,7 @@ _GROUP_NORM_WORK: Final = 8, 0.5
 
 @cache
 def _question(op: str) -> str:
-    near = get_close_matches(op, known_names(), 1, 0.85)
+    near = get_close_matches(op, known_names(), 1, 0.85) if op[:5] != "prim:" else []
     return f"; did you mean {near[0]}?" if near else ""
 
 
@@ -408,7 +408,7 @@ class Eligibility:
             return Refusal("random", f"{node.op} draws random numbers{stops}", (node,))
         trial = self._try_expression(op, arguments)
         if trial.complaint:
-            return Refusal("no-expression", f"{node.op}: {trial.complaint}", (node,))
+            return Refusal("no-expression", f"{node.op} has no kernel: {trial.complaint}", (node,))
         if self.exact and trial.inexact:
             return Refusal("inexact", f"{node.op} {trial.inexact}; {_EXACT}", (node,))
         if trial.results != len(node.outputs):
@@ -425,7 +425,7 @@ class Eligibility:
         found = self.tensor_type(node.inputs[0])
         channels = found.shape[1] if found is not None and found.shape is not None and len(found.shape) > 1 else None
         if found is None or found.shape is None or not isinstance(channels, int):
-            return Refusal("no-expression", f"{node.op}: the number of channels is not known; {EXAMPLES}", (node,))
+            return Refusal("no-expression", f"{node.op} has no kernel: the number of channels is not known; {EXAMPLES}", (node,))
         if found.dtype is not None and not found.dtype.startswith(("float", "bfloat")):
             return Refusal("no-expression", f"torch does not compute {node.op} of {found.dtype}", (node,))
         given = {name: value for name, value in bind(node).items() if not isinstance(value, Value)} | self._known_arguments(node)
@@ -435,7 +435,7 @@ class Eligibility:
             scales = {name: number(0, "float32") for name in op.operand_axes if name not in given}
             expression = op.expression(**{**given, **scales, "input": input_element(0, found.dtype or "float32", rank=3)})
         except NoExpression as error:
-            return Refusal("no-expression", f"{node.op}: {error.what}", (node,))
+            return Refusal("no-expression", f"{node.op} has no kernel: {error.what}", (node,))
         self._axes[node] = tuple(range(1, len(found.shape)))
         self._work[node] = flops_at_a_point((expression,)), cycles_at_a_point((expression,))
         return None

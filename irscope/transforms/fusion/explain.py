@@ -10,6 +10,7 @@ from functools import cache, partial
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from irscope._base.words import plural
 from irscope.analysis.per_graph import once, views_of
 from irscope.errors import new_table
 from irscope.ir import CONTROL_FLOW, GROUPS, ITEM_SIZE, NOT_CONSTANT, Block, Graph, Node, TensorType, Value
@@ -29,11 +30,10 @@ from irscope.ops.traits import (
 from irscope.ops.type_rules import static_shape
 from irscope.ops.view_steps import KINDS, Num, byte_set, byte_words, formula, is_at_least, is_unknown, quotient, tensor_bytes, typical
 from irscope.transforms.base import LateRemark, Remark
-from irscope.transforms.functionalize import why_in_place
 from irscope.transforms.fusion.block_plan import NOWHERE, BlockPlan, Candidate
 from irscope.transforms.fusion.domains import DEFAULT_BANDWIDTH, bytes_per_second
 from irscope.transforms.fusion.eligibility import Eligibility, format_space
-from irscope.transforms.fusion.planning import POLICIES, Policy
+from irscope.transforms.fusion.planning import POLICIES, Policy, with_cause
 from irscope.transforms.grouping import Refusal, explain_path, ties_along
 
 if TYPE_CHECKING:
@@ -83,12 +83,6 @@ def _told_path(plan: BlockPlan, x: int, y: int, cycle: Refusal) -> Refusal:
 def _joins_kernels(plan: BlockPlan, node: Node) -> bool:
     """Whether a node can be in a kernel, or is a view or a list, which keeps nothing apart."""
     return plan.fusible[plan.index[node]] or plan.rules.is_view(node) or category_of(node) == "container"
-
-
-def with_cause(graph: Graph, node: Node, refusal: Refusal) -> Refusal:
-    """The refusal, for a write that stays in place with what keeps it there."""
-    cause = once(graph, why_in_place, lambda: why_in_place(graph)).get(node) if refusal.rule == "in-place" else None
-    return refusal if cause is None else Refusal(refusal.rule, f"{refusal.because}: {cause}", refusal.evidence)
 
 
 def _remedy(plan: BlockPlan, policy: Policy, x: int, y: int, min_size: int) -> str:
@@ -197,7 +191,7 @@ def _one_kernel(rules: Eligibility, group: Node, members: Sequence[Node], recomp
     saved = before - after
     amount = f", which saves {byte_words(saved)} of memory traffic" if saved != 0 and not is_unknown(saved) else ""
     price = f"; what it computes again takes as long as moving some {byte_words(recomputed)}" if recomputed else ""
-    return f"{count} nodes became one kernel{amount}{price}"
+    return f"{plural(count, 'node')} became one kernel{amount}{price}"
 
 
 def _missed(plan: BlockPlan, group_of: Mapping[Node, Node]) -> Iterator[Remark]:

@@ -20,9 +20,21 @@ from irscope.transforms.base import History, Remark, Unpicklable
 from irscope.transforms.fusion.block_plan import BlockPlan, Subject
 from irscope.transforms.fusion.domains import DEFAULT_BANDWIDTH
 from irscope.transforms.fusion.eligibility import Eligibility
-from irscope.transforms.fusion.explain import Cost, group_table, memory_of, program_cost, why_apart, with_cause
-from irscope.transforms.fusion.planning import FusionOptions, Named, Plans, Score, Sides, Wishes, policy_of, read_wishes, some, subject_of
-from irscope.transforms.grouping import Refusal
+from irscope.transforms.fusion.explain import Cost, group_table, memory_of, program_cost, why_apart
+from irscope.transforms.fusion.planning import (
+    FusionOptions,
+    Named,
+    Plans,
+    Score,
+    Sides,
+    Wishes,
+    policy_of,
+    read_wishes,
+    some,
+    subject_of,
+    with_cause,
+)
+from irscope.transforms.grouping import Refusal, apart_in_blocks, with_place
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -302,10 +314,7 @@ class Fusion(Unpicklable, Drawn):
             assert group is not None  # nothing keeps them apart
             names = listed(group.outputs, lambda value: f"%{self.graph.names[value]}")
             return _fused(f"both are in the fusion group that makes {names}", group, a, b)
-        subject, because = found.evidence[0] if found.evidence else None, found.because
-        if isinstance(subject, Node) and because.startswith(f"{subject.op} ") and not because.startswith(f"{subject.op} (%"):
-            because = because.replace(subject.op, self.rules.db.node_words(subject), 1)
-        return _apart(because, *found.evidence)
+        return _apart(with_place(self.rules.db.node_words, found), *found.evidence)
 
     def obstacle(self, a: Node | Value | str, b: Node | Value | str) -> Refusal | None:
         """The obstacle that keeps two nodes apart, with the stable name of its rule; None for nodes of one group.
@@ -346,13 +355,7 @@ class Fusion(Unpicklable, Drawn):
             refusal = self._plans.refusal(node)
             if refusal is not None:
                 return with_cause(folded, node, refusal)
-        blocks = folded.block_of[a], folded.block_of[b]
-        if blocks[0] is not blocks[1]:
-            owners = [folded.owner.get(block) for block in blocks]
-            places = [f"in a block of {owner.op}" if owner else "in the top block" for owner in owners]
-            what = f"they are in different blocks: one {places[0]}, the other {places[1]}"
-            return Refusal("different-blocks", what, (a, b))
-        return None
+        return apart_in_blocks(folded, self.rules.db.node_words, a, b)
 
     def why_alone(self, subject: Node | Value | str) -> Verdict:
         """Why a node is in no group: a property of its own, or what keeps it apart from a neighbour that could be fused."""

@@ -12,14 +12,15 @@ from itertools import chain, pairwise
 from typing import Any, Final, TypeAlias
 
 from irscope.analysis.dependence import dependences
-from irscope.analysis.per_graph import once
+from irscope.analysis.per_graph import alias_db_of, once
 from irscope.errors import ArgumentError
 from irscope.ir import CONTROL_FLOW, Block, Graph, Node, Value
 from irscope.transforms.base import History, Remark
+from irscope.transforms.functionalize import why_in_place
 from irscope.transforms.fusion.block_plan import NOWHERE, BlockPlan, Candidate, Limits, PlacedWishes, Subject
 from irscope.transforms.fusion.domains import Domain, NodeProfiles, profiles_of
 from irscope.transforms.fusion.eligibility import Eligibility
-from irscope.transforms.grouping import Refusal, explain_path, pull_producers
+from irscope.transforms.grouping import Refusal, apart_in_blocks, explain_path, pull_producers, with_place
 
 # Sibling fusion: merges groups that read the same value and not each other, so that one kernel reads it once.
 #
@@ -387,15 +388,16 @@ def read_wishes(meant: Meant, graphs: Iterable[Graph], forbid: Iterable[Any], fo
 
     Raises ArgumentError for fewer than two nodes to put together or apart.
     """
-    for pairs in (forbid, force):
+    for option, pairs in (("forbid", forbid), ("force", force)):
         if not isinstance(pairs, Iterable):
-            raise ArgumentError(f"{pairs!r} is not a list of pairs", hint=_PAIRS)
+            raise ArgumentError(f"{pairs!r} is not a list of pairs", hint=_pairs(option))
     alone: dict[Subject, None] = {}
     for named in some(opaque):
         is_op = isinstance(named, str) and "::" in named and "#" not in named and not named.startswith("%")
         every = [node for graph in graphs for node in graph.nodes() if is_op and node.op == named]
         alone.update(dict.fromkeys(subject for each in every or [named] for subject in meant(each)))
-    apart, together = (_sides(meant, _pair(several)) for several in forbid), (_together(meant, _pair(several)) for several in force)
+    apart = (_sides(meant, _pair(several)) for several in forbid)
+    together = (_together(meant, _pair(several, "force"), "force") for several in force)
     return Wishes(tuple(apart), tuple(together), tuple(alone))
 
 
@@ -406,20 +408,21 @@ def some(named: Any) -> list[Any]:
     return [named] if isinstance(named, str | Node | Value) else list(named)
 
 
-_PAIRS: Final = 'give a list of pairs: forbid=[("a", "b")]'
+def _pairs(option: str) -> str:
+    return f'give a list of pairs: {option}=[("a", "b")]'
 
 
-def _pair(several: Any) -> list[Named]:
+def _pair(several: Any, option: str = "forbid") -> list[Named]:
     """The names in one wish; a single group means its members."""
     if isinstance(several, str | Value) or not isinstance(several, Iterable | Node):
-        raise ArgumentError(f"{several!r} is not a pair of nodes", hint=_PAIRS)
+        raise ArgumentError(f"{several!r} is not a pair of nodes", hint=_pairs(option))
     return some(several)
 
 
-def _together(meant: Meant, several: Sequence[Named]) -> tuple[Subject, ...]:
+def _together(meant: Meant, several: Sequence[Named], option: str = "forbid") -> tuple[Subject, ...]:
     found = tuple(dict.fromkeys(chain.from_iterable(map(meant, several))))
     if len(found) < 2:
-        raise ArgumentError("a pair is two different nodes", hint=_PAIRS)
+        raise ArgumentError("a pair is two different nodes", hint=_pairs(option))
     return found
 
 
@@ -496,10 +499,18 @@ def merge_first(plans: Mapping[Block, BlockPlan], graph: Graph, wishes: PlacedWi
     return [*refused, *(_remark(graph, (subject,), removed) for subject in wishes.gone)]
 
 
+def with_cause(graph: Graph, node: Node, refusal: Refusal) -> Refusal:
+    """The refusal, for a write that stays in place with what keeps it there."""
+    cause = once(graph, why_in_place, lambda: why_in_place(graph)).get(node) if refusal.rule == "in-place" else None
+    return refusal if cause is None else Refusal(refusal.rule, f"{refusal.because}: {cause}", refusal.evidence)
+
+
 def _remark(graph: Graph, wished: Sequence[Node | Subject], refusal: Refusal) -> Remark:
     names = " and ".join(str(each) if isinstance(each, Subject) else f"%{graph.names[each.outputs[0]]}" for each in wished)
     nodes = [each.node if isinstance(each, Subject) else each for each in wished]
-    what = f"{names} cannot be in one kernel, as you wanted: {refusal.because}"
+    if refusal.evidence and isinstance(refusal.evidence[0], Node):
+        refusal = with_cause(graph, refusal.evidence[0], refusal)
+    what = f"{names} cannot be in one kernel, as you wanted: {with_place(alias_db_of(graph).node_words, refusal)}"
     return Remark("missed", refusal.rule, nodes[-1], what, tuple(dict.fromkeys((*nodes, *refusal.evidence))))
 
 
@@ -512,9 +523,7 @@ def _apart(plans: Mapping[Block, BlockPlan], graph: Graph, a: Node, b: Node) -> 
         refusal = unfit(plan.rules, plan.wishes, node)
         if refusal is not None:
             return refusal
-    if graph.block_of[a] is not graph.block_of[b]:
-        return Refusal("different-blocks", "they are in different blocks", (a, b))
-    return None
+    return apart_in_blocks(graph, alias_db_of(graph).node_words, a, b)
 
 
 def _merge(plan: BlockPlan, a: Node, b: Node) -> Refusal | None:

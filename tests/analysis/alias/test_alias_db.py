@@ -42,7 +42,7 @@ def test_what_cannot_change_is_never_shared(type: str) -> None:
 def test_a_write_is_named_with_its_path() -> None:
     db = db_of("%a : Tensor = aten::neg(%x)\n%b : Tensor = aten::t(%a)\n%w : Tensor = aten::relu_(%b)\n%d : Tensor = aten::neg(%a)")
     verdict = db.has_writers("a")
-    assert verdict.because == "aten::relu_ writes %b, and %b is a view of %a (aten::t)"
+    assert verdict.because == "aten::relu_ (%w) writes %b, and %b is a view of %a (aten::t)"
     assert verdict.witness[0] is db.graph.node("w")
     assert db.writers("a") == (db.graph.node("w"),) and db.writers("d") == ()
     assert db.is_mutable("w") and not db.is_mutable("d")
@@ -108,7 +108,7 @@ def test_the_table_is_linear_where_everything_may_be_everything() -> None:
 def test_deep_programs_are_walked_without_recursion() -> None:
     views = "\n".join(f"  %v{i} : Tensor = aten::t(%v{i - 1})" for i in range(1, 20_000))
     db = AliasDb(parse(f"graph(%v0 : Tensor):\n{views}\n  return (%v0)"))
-    assert db.may_alias("v19999", "v0").because.startswith("%v19999 is a view of %v19998 (aten::t), and after 19997 more steps")
+    assert db.may_alias("v19999", "v0").because.startswith("%v19999 is a view of %v19998 (aten::t), and 19,997 steps later")
     depth = 2_000
     opened = "\n".join(
         f"{' ' * i}%o{i} : Tensor = prim::Loop(%n, %t, %c{i - 1})\n{' ' * i}block0(%i{i} : int, %c{i} : Tensor):" for i in range(1, depth)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from math import gcd
 from typing import TYPE_CHECKING, Any, Final
 
-from irscope._base.words import plural
+from irscope._base.words import plural, time_words
 from irscope.errors import ArgumentError, new_table
 from irscope.ir import Graph, Node
 from irscope.ir.text import print_node
@@ -227,7 +227,7 @@ def recommend(
         finer_steps = RELATIONS[RANK["alpha"] : RANK[step]]
         step = next((finer for finer in finer_steps if ladder.class_of(members[0], finer) == members), step)
         cost = price([ladder.pieces[member] for member in members], step)
-        saved = f"{plural(cost.bodies, 'body', 'bodies')} and {1e3 * cost.compile_seconds:.0f} ms of compiling saved"
+        saved = f"{plural(cost.bodies, 'body', 'bodies')} and {time_words(1e9 * cost.compile_seconds)} of compiling saved"
         told = cost.price if cost.slowdown or cost.lost or step not in HOLED else f"no slower by estimate; it gives up {GIVES_UP[step]}"
         choice = ClassChoice(members, step, cost, f"{saved}, {told}")
         because = "" if why_not is None else why_not(members, step)

@@ -233,6 +233,10 @@ def _hard(call: Call, x: Value, axis: int) -> Value:
     return call.op("scatter", zeros, axis, place, 1)
 
 
+def _soft(name: str, call: Call, x: Value, axis: int) -> Value:
+    return call.op(name, x, axis)
+
+
 def _along_axis(apply: Apply, call: Call) -> Value:
     """Applies a softmax or hardmax along an axis; in opset 12 and older, over all axes from `axis` on as one."""
     x, axis, rank = call.x(), call.axis("axis", 1 if call.opset < 13 else -1), call.rank()
@@ -242,11 +246,7 @@ def _along_axis(apply: Apply, call: Call) -> Value:
     return call.op("reshape", apply(call, call.op("flatten", x, axis, -1), -1), shape)
 
 
-_ROWWISE: Final[dict[str, Apply]] = {
-    "Softmax": lambda call, x, axis: call.op("softmax", x, axis),
-    "LogSoftmax": lambda call, x, axis: call.op("log_softmax", x, axis),
-    "Hardmax": _hard,
-}
+_ROWWISE: Final[dict[str, Apply]] = {"Softmax": partial(_soft, "softmax"), "LogSoftmax": partial(_soft, "log_softmax"), "Hardmax": _hard}
 for _name, _apply in _ROWWISE.items():
     op(_name)(partial(_along_axis, _apply))
 

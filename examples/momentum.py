@@ -47,7 +47,7 @@ def main(rows: int = 1000) -> None:
     np.testing.assert_allclose(run(x, y), momentum(x, y), atol=1e-6)
 
     seen = irs.functionalize(irs.load(momentum_into, x, y))
-    print(*map(seen.told, seen.remarks), sep="\n")
+    print(*seen.remarks, sep="\n")
     assert [remark.kind for remark in seen.remarks] == ["missed"]
     ours, theirs = y.copy(), y.copy()
     np.testing.assert_allclose(irs.compile(seen.after)(x, ours), momentum_into(x, theirs), atol=1e-6)

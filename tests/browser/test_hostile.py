@@ -32,7 +32,7 @@ def test_every_view_of_a_notebook_is_alive(lab: Any) -> None:
         heads, views = page.locator(f"{ACTIVE} .irs-head h2"), page.locator(f"{ACTIVE} .irs")
         for index in range(4):
             view = views.nth(index)
-            view.locator(".irs-line", has_text="aten::tanh").first.click()
+            view.locator(".irs-line", has_text="aten::tanh").first.click(position={"x": 60, "y": 9})  # a line is longer than its pane
             view.locator(".irs-line.selected", has_text="aten::tanh").first.wait_for()
             view.locator(".irs-sentence").first.wait_for()
         assert page.locator(f"{ACTIVE} [data-mime-type*=stderr], .jp-RenderedText[data-mime-type*=error]").count() == 0

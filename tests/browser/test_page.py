@@ -314,4 +314,4 @@ def test_groups_that_meet_later_show_the_step_and_its_price(asked: tuple[Any, An
     page, _graph, _ = asked
     page.locator(".irs-text [data-record]", has_text="%bent0").first.click()
     page.locator(".irs-text [data-record]", has_text="%bent1").first.click(modifiers=["Shift"])
-    page.locator(".irs-verdict", has_text="only from step 'constants' on, which gives up the constants: as arguments").wait_for()
+    page.locator(".irs-verdict", has_text="only from step 'constants' on, which gives up the constants, which become arguments").wait_for()

@@ -388,7 +388,7 @@ def test_the_page_links_pictures_to_classes_and_shows_strangers_text_as_text(tmp
     links, places = set(re.findall(r'href="#([^"]*)"', page)), set(re.findall(r'id="([^"]*)"', page))
     assert links and links <= places
     assert "<script" not in page and "&lt;script&gt;" in page
-    for said in ("6 models, 1 left out", "&#x27;other&#x27; of aten::mul", "aten::relu(%", "nothing folds with them"):
+    for said in ("6 models, 1 left out", "&#x27;other&#x27; of aten::mul", "aten::relu(%", "nothing is folded with them"):
         assert said in page or said.replace("&#x27;", "&#39;") in page or said.replace("&#x27;", "'") in page, said
     cell = s._repr_html_()
     assert cell.count("<img") == 2 and "<svg" not in cell

@@ -42,7 +42,7 @@ FILES = {"yolo.ir": TEXT.encode(), "net.docx": f"Dear reader, this is a program:
 @pytest.mark.parametrize(("source", "args", "error", "what", "more"), [
     ("yolov.ir", (), LoadError, r"there is no file .*yolov\.ir", "yolo.ir"), ("absent/net.ir", (), LoadError, "no file", "no folder"),
     (".", (), LoadError, "is a folder", "file"), ("net.docx", (), LoadError, r"'\.docx'", ".ir"), ("net.docx", (), LoadError, "no", ".pt2"),
-    ("binary.ir", (), LoadError, "not UTF-8", ""), (TEXT, (1,), ArgumentError, "1 example arguments", "%x : Tensor, %k : int"),
+    ("binary.ir", (), LoadError, "not UTF-8", ""), (TEXT, (1,), ArgumentError, "1 example argument for 2 inputs", "%x : Tensor, %k : int"),
     ({"a": 1}, (), LoadError, r"builtins\.dict", "torch.export"), (3, (), LoadError, r"builtins\.int", "ONNX"),
     (lambda x: x * 2, (), LoadError, "'<lambda>'", "np.zeros"), (lambda x=1: x, (), LoadError, "needs example arguments", ""),
     (partial(max), (), LoadError, "needs example arguments", ""), (len, ([1, 2],), LoadError, r"'len' called with builtins\.list", "NumPy"),

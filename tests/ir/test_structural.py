@@ -35,7 +35,7 @@ def test_a_graph_is_the_same_as_itself():
     ("return (%a, %b)", "return (%a)", "a block has 2 results in one and 1 in the other"),
     ("%y : Float(2)", "%y : Float(3)", "a parameter is of type Float(2) in one and Float(3) in the other"),
     ("aten::mul(%x, %y)", "aten::mul(%x)", "another number of operands"),
-    ("      %s : Float(2) = aten::mul(%a, %k)\n      -> (%s)", "      -> (%a)", "a block has 1 nodes in one and 0 in the other"),
+    ("      %s : Float(2) = aten::mul(%a, %k)\n      -> (%s)", "      -> (%a)", "a block has 1 node in one and 0 in the other"),
 ])  # fmt: skip
 def test_every_difference_is_reported(old, new, reason):
     assert old in BASE

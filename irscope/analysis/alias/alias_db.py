@@ -259,7 +259,7 @@ class AliasDb(Questions, Drawn):
     >>> print(db.may_alias("a", "x"))
     no alias: they are different memory: %a is made by aten::neg, %x is an input
     >>> print(db.has_writers("a"))
-    written: aten::relu_ writes %b, and %b is a view of %a (aten::select)
+    written: aten::relu_ (%c) writes %b, and %b is a view of %a (aten::select)
 
     >>> helper = parse('graph(%p : Tensor):\\n  %q : Tensor = aten::neg(%p)\\n  return (%q)')
     >>> g = parse('''graph(%x : Tensor):

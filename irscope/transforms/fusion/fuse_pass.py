@@ -305,7 +305,7 @@ def fuse(
     not fused: policy '<lambda>' declines: its score is None; policy="min-bytes" joins them
     >>> f = fuse(g, forbid=[("a", "b")], force=[("a", "c")])
     >>> f.groups, f.refused[0].because.partition(": ")[2]
-    ((), 'aten::t is a view at the edge of a group: a kernel has only views between two of its nodes')
+    ((), 'aten::t (%c) is a view at the edge of a group: a kernel has only views between two of its nodes')
     """
     given = getattr(graph, "fusion", graph)
     program = given.original if isinstance(given, Fusion) else graph_of(graph, "fuse")

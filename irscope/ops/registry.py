@@ -30,7 +30,7 @@ from irscope.ops.traits import (
     SHAPED_BY_ELEMENTS,
     STOPS,
     WRITES_INDEXED,
-)  # fmt: skip
+)
 
 # Ops of languages that are functional by construction, whose tensors are values without memory.
 #
@@ -196,10 +196,10 @@ def constant_arguments(graph: Graph, node: Node) -> dict[str, Any]:
     return {name: payload for name, payload in found.items() if payload is not NOT_CONSTANT}
 
 
-def holds_number(graph: Graph, value: Value) -> bool:
-    """Whether a tensor holds a number of the program, as a trace writes sizes: it is on the processor."""
+def may_be_on_gpu(graph: Graph, value: Value) -> bool:
+    """Whether a value is a tensor, but for those that hold a number of the program, as a trace writes sizes: they are on the processor."""
     maker = graph.producer.get(value)
-    return maker is not None and maker.op == "prim::NumToTensor"
+    return isinstance(value.type, TensorType) and (maker is None or maker.op != "prim::NumToTensor")
 
 
 def reads_on_host(graph: Graph, node: Node) -> bool:
@@ -210,7 +210,7 @@ def reads_on_host(graph: Graph, node: Node) -> bool:
     >>> reads_on_host(graph, graph.body.nodes[0])
     False
     """
-    tensors = [value for value in node.inputs if isinstance(value.type, TensorType) and not holds_number(graph, value)]
+    tensors = [value for value in node.inputs if may_be_on_gpu(graph, value)]
     if node.op in INDEXED:
         maker = graph.producer.get(node.inputs[1])
         indices = [value.type for value in (maker.inputs if maker is not None else node.inputs[1:2])]

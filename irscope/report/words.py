@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from irscope._base.words import time_words
-from irscope.analysis.per_graph import once, per_graph, shapes_of
-from irscope.analysis.views import ViewAliases
+from irscope.analysis.per_graph import per_graph, views_of
 from irscope.ir import DictType, Graph, ListType, Node, OptionalType, TensorType, TupleType, Type, Value
 from irscope.ops.registry import category_of
 from irscope.ops.traits import MAY_COPY
@@ -97,7 +96,7 @@ def copying(graph: Graph) -> frozenset[Node]:
     asked = {value: node for node in graph.nodes() if node.op in MAY_COPY and category_of(node) == "view" for value in node.outputs}
     if not asked:
         return frozenset()
-    views = once(graph, ViewAliases, lambda: ViewAliases(graph, shapes_of(graph)))
+    views = views_of(graph)
     return frozenset(
         asked[value] for value in views.tensors() if value in asked and views.kind(value) == "copy" and views.is_decided(value)
     )

@@ -26,7 +26,7 @@ from irscope.analysis.alias import AliasDb
 from irscope.errors import ArgumentError, IrscopeError, RunError
 from irscope.ir import BOOL, FLOAT, GROUPS, INT, NUMBER, Graph, ListType, TensorType, TupleType, Type
 from irscope.ops.op import draws_random_numbers
-from irscope.ops.registry import constant_arguments, effect_of, holds_number, reads_on_host
+from irscope.ops.registry import constant_arguments, effect_of, may_be_on_gpu, reads_on_host
 from irscope.ops.traits import OF_THE_TENSOR, SHAPE_READERS
 from irscope.runtime.arrays import as_torch_on_gpu, host_array, imported_cupy, on_processor
 from irscope.runtime.cuda.launch import CaptureArena
@@ -149,7 +149,7 @@ def why_not_replayed(graph: Graph) -> str:
     if not all(hasattr(held, "dtype") for held in graph.bound.values()):
         return "it holds lists of parameters"
     for node in graph.nodes():
-        reads = any(isinstance(value.type, TensorType) and not holds_number(graph, value) for value in node.inputs)
+        reads = any(may_be_on_gpu(graph, value) for value in node.inputs)
         gives_number = any(value.type in _NUMBERS for value in node.outputs)
         if node.blocks and node.op not in GROUPS:
             return f"{node.op} decides during the run what to do"

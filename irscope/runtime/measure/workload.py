@@ -245,6 +245,7 @@ def _einsum_flops(equation: str, tensors: Sequence[Any], path: Sequence[int] | N
 def _chain_flops(shapes: Sequence[tuple[int, ...]]) -> int:
     """The arithmetic of a chain of matrix products in the order that needs least; the first and the last factor may be vectors."""
     first = shapes[0] if len(shapes[0]) == 2 else (1, *shapes[0])
+    # cubic in their number, as torch's own choice of the order, which it makes at each call
     sizes = [*first, *(shape[-1] if len(shape) == 2 else 1 for shape in shapes[1:])]
     least = {(at, at): 0 for at in range(len(shapes))}
     for length in range(1, len(shapes)):

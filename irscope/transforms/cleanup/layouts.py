@@ -8,8 +8,8 @@ those of the weight included, if memory that would be shared is not written, and
 from dataclasses import replace
 from typing import Final
 
-from irscope.analysis.per_graph import alias_db_of, shapes_of
-from irscope.analysis.views import Recommendation, ViewAliases
+from irscope.analysis.per_graph import alias_db_of, shapes_of, views_of
+from irscope.analysis.views import Recommendation
 from irscope.ir import Edit, Graph, Node, Rewriter, TensorType, Value, make_value, new_id
 from irscope.ops.registry import category_of
 from irscope.transforms.base import PassRecord, Remark, timed
@@ -53,7 +53,7 @@ def recommend_layouts(graph: Graph) -> PassRecord:
 def _one_round(graph: Graph) -> tuple[Graph, tuple[Edit, ...], list[Remark]]:
     """The graph after the first recommendation that helps, the edits and the remark; or the graph itself, and why each was declined."""
     db, remarks = alias_db_of(graph), list[Remark]()
-    for each in ViewAliases(graph, shapes_of(graph)).recommend():
+    for each in views_of(graph).recommend():
         node = _convolution_before(graph, each)
         if node is None:
             maker = graph.producer.get(each.value)
@@ -142,7 +142,7 @@ def _with_true_types(graph: Graph) -> tuple[Graph, tuple[Edit, ...]]:
 
 def _gain(before: Graph, after: Graph, added: frozenset[Value]) -> tuple[str, int]:
     """Why the changed graph, which has these `added` values, is not better (empty if it is), and how many bytes fewer it copies."""
-    old, new = ViewAliases(before, shapes_of(before)), ViewAliases(after, shapes_of(after))
+    old, new = views_of(before), views_of(after)
     db = alias_db_of(before)
     was, now = results_of(before, db), results_of(after, alias_db_of(after))
     for a, b in zip(was.tensors, now.tensors, strict=True):
